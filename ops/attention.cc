@@ -10,6 +10,7 @@
 #include "core/base/checked_math.h"
 #include "ops/expansions.h"
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -330,7 +331,7 @@ constexpr OpDef kAttentionOps[] = {
      .inputs = kAttentionInputs,
      .max_outputs = 4,
      .infer = InferAttention,
-     .grad = GradPending,
+     .grad = GradAttention,
      .space = &kAttentionSpace,
      .expand = ExpandAttention,
      .cost = AttentionCost},
@@ -341,7 +342,7 @@ constexpr OpDef kAttentionOps[] = {
      .inputs = kAttentionInputs,
      .max_outputs = 4,
      .infer = InferAttention,
-     .grad = GradPending,
+     .grad = GradAttention,
      .space = &kAttentionSpace,
      .cost = AttentionCost},
     {.name = "AttentionPart",
@@ -352,7 +353,7 @@ constexpr OpDef kAttentionOps[] = {
      .min_outputs = 2,
      .max_outputs = 2,
      .infer = InferAttentionPart,
-     .grad = GradPending,
+     .grad = GradAttentionPart,
      .space = &kAttentionSpace,
      .cost = AttentionCost},
 };

@@ -2,6 +2,7 @@
 // weighted by a mask. X is [N, C, space...], W [outputs, C / group, kernel...], offset [N,
 // offset_group * taps * rank of space, out...].
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 #include "ops/window.h"
@@ -139,7 +140,7 @@ constexpr OpDef kDeformConvOps[] = {
      .attrs = kDeformConvAttrs,
      .inputs = kDeformConvInputs,
      .infer = InferDeformConv,
-     .grad = GradPending,
+     .grad = GradDeformConv,
      .space = &kDeformConvSpace,
      .cost = CostDeformConv},
 };

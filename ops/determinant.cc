@@ -1,5 +1,6 @@
 // Det: the determinants of a stack of square matrices.
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -41,7 +42,7 @@ constexpr OpDef kDeterminantOps[] = {
     {.name = "Det",
      .inputs = kDetInputs,
      .infer = InferDet,
-     .grad = GradPending,
+     .grad = GradDet,
      .space = &kDetSpace,
      .cost = CostDet},
 };

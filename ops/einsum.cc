@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -249,7 +250,7 @@ constexpr OpDef kEinsumOps[] = {
      .attrs = kEinsumAttrs,
      .inputs = kEinsumInputs,
      .infer = InferEinsum,
-     .grad = GradPending,
+     .grad = GradEinsum,
      .space = &kEinsumSpace,
      .cost = CostEinsum},
 };

@@ -8,15 +8,21 @@
 namespace msrt {
 
 std::span<const OpDef> UnaryOps();   // unary.cc: activations, Cast, Clip, Identity
+std::span<const OpDef> UnaryGradOps();  // unary_grad.cc: msrt.ReluGrad, msrt.GeluGrad
 std::span<const OpDef> BinaryOps();  // binary.cc: arithmetic, comparisons, Where, variadic Sum
 std::span<const OpDef> MatMulOps();  // matmul.cc: MatMul, Gemm and their fused forms
 std::span<const OpDef> ConvOps();    // conv.cc: Conv, ConvTranspose, FusedConv
 std::span<const OpDef> ConvGradOps();  // conv_grad.cc: msrt.ConvWeightGrad
 std::span<const OpDef> PoolOps();    // pool.cc
+std::span<const OpDef> PoolGradOps();  // pool_grad.cc: msrt.MaxPoolGrad, msrt.AveragePoolGrad
 std::span<const OpDef> ResizeOps();  // resize.cc: Resize, DepthToSpace, SpaceToDepth
+std::span<const OpDef> ResizeGradOps();  // resize_grad.cc: msrt.ResizeGrad
 std::span<const OpDef> NormalizationOps();  // normalization.cc
+std::span<const OpDef> NormalizationGradOps();  // normalization_grad.cc
 std::span<const OpDef> SoftmaxOps();        // softmax.cc
+std::span<const OpDef> SoftmaxGradOps();    // softmax_grad.cc
 std::span<const OpDef> ReduceOps();         // reduce.cc
+std::span<const OpDef> ReduceGradOps();     // reduce_grad.cc: msrt.SumTo
 std::span<const OpDef> SelectOps();         // select.cc: ArgMax, ArgMin, TopK
 std::span<const OpDef> AttentionOps();      // attention.cc
 std::span<const OpDef> ShapeOps();          // shape.cc: Reshape, Squeeze, Flatten, Shape, Expand
@@ -34,6 +40,7 @@ std::span<const OpDef> ExchangeOps();          // exchange.cc: msrt.Exchange
 std::span<const OpDef> FilterOps();            // filter.cc: NonZero, Compress, Unique
 std::span<const OpDef> SuppressionOps();       // suppression.cc: NonMaxSuppression
 std::span<const OpDef> LossOps();              // loss.cc: losses over classes
+std::span<const OpDef> LossGradOps();          // loss_grad.cc: msrt.SoftmaxCrossEntropyGrad
 std::span<const OpDef> SamplingOps();          // sampling.cc: GridSample, AffineGrid, RoiAlign
 std::span<const OpDef> UnpoolOps();            // unpool.cc: MaxUnpool, Col2Im
 std::span<const OpDef> DeformConvOps();        // deform_conv.cc
@@ -42,6 +49,7 @@ std::span<const OpDef> SignalOps();            // signal.cc: DFT, STFT
 std::span<const OpDef> SignalTableOps();       // signal_tables.cc: windows, MelWeightMatrix
 std::span<const OpDef> EinsumOps();            // einsum.cc
 std::span<const OpDef> DeterminantOps();       // determinant.cc: Det
+std::span<const OpDef> DeterminantGradOps();   // determinant_grad.cc: msrt.Inverse
 std::span<const OpDef> RotaryOps();            // rotary.cc: RotaryEmbedding
 std::span<const OpDef> MomentsOps();           // moments.cc: Moments, Normalize
 std::span<const OpDef> RandomOps();            // random.cc: Random*, Bernoulli, Dropout

@@ -10,6 +10,7 @@
 
 #include "core/base/half.h"
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 
 namespace msrt {
@@ -165,15 +166,17 @@ Status InferCompress(InferContext& c) {
     else c.SetOutput(0, Type::UnrankedTensor(x.dtype));
     return OkStatus();
   }
-  int64_t extent = kUnknownDim;
-  Dims dims{kUnknownDim};
+  int64_t extent = kUnknownDim, chosen = kUnknownDim;
+  if (c.op().constant(1) != nullptr)
+    chosen = static_cast<int64_t>(TrueIndices(ViewOf(*c.op().constant(1))).size());
+  Dims dims{chosen};
   if (flat) {
     if (x.concrete()) extent = x.elements();
   } else {
     MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(c.op().Int("axis"), x.rank()));
     extent = x.dims[axis];
     dims = x.dims;
-    dims[axis] = kUnknownDim;
+    dims[axis] = chosen;
   }
   if (condition.concrete() && IsKnown(extent) && condition.dims[0] > extent) {
     return InvalidModel("the condition has ", condition.dims[0], " elements, at most ", extent,
@@ -254,7 +257,7 @@ constexpr OpDef kFilterOps[] = {
      .inputs = kCompressInputs,
      .infer = InferCompress,
      .sizes = &kCompressSizes,
-     .grad = GradPending},
+     .grad = GradCompress},
     {.name = "Unique",
      .attrs = kUniqueAttrs,
      .inputs = kNonZeroInputs,

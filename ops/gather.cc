@@ -2,6 +2,7 @@
 // ScatterElements, ScatterND, OneHot. Indices may be negative (counted from the end); only the
 // kernel can check their range.
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 
 namespace msrt {
@@ -346,36 +347,38 @@ constexpr SpaceDef kOneHotSpace{.axes = OutputAxes,
 // ---- the entries --------------------------------------------------------------------------------
 
 constexpr OpDef Gathering(std::string_view name, std::span<const AttrDef> attrs, InferFn infer,
-                          const SpaceDef* space) {
+                          GradFn grad, const SpaceDef* space) {
   return {.name = name,
           .attrs = attrs,
           .inputs = kGatherInputs,
           .infer = infer,
-          .grad = GradPending,
+          .grad = grad,
           .space = space,
           .cost = CostGather};
 }
 constexpr OpDef Scattering(std::string_view name, std::span<const AttrDef> attrs, InferFn infer,
-                           const SpaceDef* space) {
+                           GradFn grad, const SpaceDef* space) {
   return {.name = name,
           .attrs = attrs,
           .inputs = kScatterInputs,
           .infer = infer,
-          .grad = GradPending,
+          .grad = grad,
           .space = space};
 }
 
 constexpr OpDef kGatherOps[] = {
-    Gathering("Gather", kAxisAttrs, InferGather, &kGatherSpace),
-    Gathering("GatherElements", kAxisAttrs, InferGatherElements, &kGatherElementsSpace),
-    Gathering("GatherND", kGatherNDAttrs, InferGatherND, &kGatherNDSpace),
-    Scattering("ScatterElements", kScatterElementsAttrs, InferScatterElements,
+    Gathering("Gather", kAxisAttrs, InferGather, GradGather, &kGatherSpace),
+    Gathering("GatherElements", kAxisAttrs, InferGatherElements, GradGatherElements,
+              &kGatherElementsSpace),
+    Gathering("GatherND", kGatherNDAttrs, InferGatherND, GradGatherND, &kGatherNDSpace),
+    Scattering("ScatterElements", kScatterElementsAttrs, InferScatterElements, GradScatterElements,
                &kScatterElementsSpace),
-    Scattering("ScatterND", kScatterNDAttrs, InferScatterND, &kScatterNDSpace),
+    Scattering("ScatterND", kScatterNDAttrs, InferScatterND, GradScatterND, &kScatterNDSpace),
     {.name = "OneHot",
      .attrs = kOneHotAttrs,
      .inputs = kOneHotInputs,
      .infer = InferOneHot,
+     .grad = GradOneHot,
      .space = &kOneHotSpace},
 };
 

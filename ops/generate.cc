@@ -5,6 +5,8 @@
 #include "core/base/checked_math.h"
 #include "core/base/half.h"
 #include "ops/families.h"
+#include "ops/grad_builder.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -247,12 +249,13 @@ constexpr OpDef kGenerateOps[] = {
      .attrs = kEyeLikeAttrs,
      .inputs = kEyeLikeInputs,
      .infer = InferEyeLike,
+     .grad = GradZero,
      .space = &kDiagonalSpace},
     {.name = "Trilu",
      .attrs = kTriluAttrs,
      .inputs = kTriluInputs,
      .infer = InferTrilu,
-     .grad = GradPending,
+     .grad = GradTrilu,
      .space = &kDiagonalSpace},
 };
 

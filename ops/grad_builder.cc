@@ -129,6 +129,10 @@ ValueId GradBuilder::Ints(std::vector<int64_t> numbers) {
   return graph_->AddConstant("ints", ConstTensor::Int64s(numbers));
 }
 
+ValueId GradBuilder::Constant(std::string_view name, ConstTensor data) {
+  return ok() ? graph_->AddConstant(std::string(name), std::move(data)) : kNoValue;
+}
+
 ValueId GradBuilder::CastTo(ValueId a, ValueId like) {
   if (type(a).dtype == type(like).dtype) return a;
   return Add("Cast", {a}, {{"to", type(like).dtype}});

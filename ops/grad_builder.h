@@ -84,6 +84,7 @@ class GradBuilder {
   // A constant of rank 0 with the element type of `like`.
   ValueId Scalar(double number, ValueId like);
   ValueId Ints(std::vector<int64_t> numbers);  // a constant of type i64 and rank 1
+  ValueId Constant(std::string_view name, ConstTensor data);
   // `a` in the element type of `like`.
   ValueId CastTo(ValueId a, ValueId like);
   // The dims of `v` as i64: a constant where they are known, else a Shape node.

@@ -1,5 +1,6 @@
 // LRN: each element is divided by a power of the sum of squares over neighbouring channels.
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -41,7 +42,7 @@ constexpr OpDef kLocalResponseOps[] = {
      .attrs = kLrnAttrs,
      .inputs = kLrnInputs,
      .infer = InferLrn,
-     .grad = GradPending,
+     .grad = GradLrn,
      .space = &kLrnSpace,
      .cost = CostLrn},
 };

@@ -2,6 +2,7 @@
 // ...], targets [N, d1, ...].
 #include "ops/expansions.h"
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 
 namespace msrt {
@@ -114,7 +115,7 @@ constexpr OpDef kLossOps[] = {
      .attrs = kLossAttrs,
      .inputs = kLossInputs,
      .infer = InferLoss,
-     .grad = GradPending,
+     .grad = GradNegativeLogLikelihoodLoss,
      .space = &kLossSpace,
      .expand = ExpandMeanLoss},
     {.name = "SoftmaxCrossEntropyLoss",
@@ -122,7 +123,7 @@ constexpr OpDef kLossOps[] = {
      .inputs = kCrossEntropyInputs,
      .max_outputs = 2,
      .infer = InferLoss,
-     .grad = GradPending,
+     .grad = GradSoftmaxCrossEntropyLoss,
      .space = &kLossSpace,
      .expand = ExpandMeanLoss,
      .cost = CostOfLogSoftmax},

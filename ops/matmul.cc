@@ -231,7 +231,7 @@ constexpr OpDef kMatMulOps[] = {
      .attrs = kGemmAttrs,
      .inputs = kGemmInputs,
      .infer = InferGemm,
-     .grad = GradPending,
+     .grad = GradGemm,
      .space = &kMatMulSpace,
      .cost = MatMulCost},
     {.name = "FusedMatMul",
@@ -240,7 +240,7 @@ constexpr OpDef kMatMulOps[] = {
      .attrs = kFusedAttrs,
      .inputs = kFusedInputs,
      .infer = InferFusedMatMul,
-     .grad = GradPending,
+     .grad = GradFusedMatMul,
      .space = &kMatMulSpace,
      .cost = MatMulCost},
 };

@@ -40,4 +40,36 @@ Status GradMatMul(GradBuilder& g) {
   return OkStatus();
 }
 
+Status GradGemm(GradBuilder& g) {
+  const int64_t trans_a = g.op().Int("transA"), trans_b = g.op().Int("transB");
+  const double alpha = g.op().Float("alpha"), beta = g.op().Float("beta");
+  const auto product = [&](ValueId a, int64_t transposed_a, ValueId b, int64_t transposed_b) {
+    return g.Add("Gemm", {a, b},
+                 {{"transA", transposed_a}, {"transB", transposed_b}, {"alpha", alpha}});
+  };
+  const ValueId a = g.input(0), b = g.input(1), grad = g.grad();
+  if (g.wants(0))
+    g.Set(0, trans_a != 0 ? product(b, trans_b, grad, 1) : product(grad, 0, b, 1 - trans_b));
+  if (g.wants(1))
+    g.Set(1, trans_b != 0 ? product(grad, 1, a, trans_a) : product(a, 1 - trans_a, grad, 0));
+  if (g.wants(2)) g.SetSummed(2, beta == 1 ? grad : g.Times(grad, beta));
+  return OkStatus();
+}
+
+Status GradFusedMatMul(GradBuilder& g) {
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    if (!g.op().input(i).rank_known)
+      return Unsupported("the rank of input ", i, " is not known; declare it");
+  }
+  const ValueId a = g.op().Int("transA") != 0 ? Transposed(g, g.input(0)) : g.input(0);
+  const ValueId b = g.op().Int("transB") != 0 ? Transposed(g, g.input(1)) : g.input(1);
+  ValueId y = g.Add("MatMul", {a, b});
+  if (g.op().Float("alpha") != 1) y = g.Times(y, g.op().Float("alpha"));
+  for (size_t i : {size_t{2}, size_t{3}}) {
+    if (g.has_input(i)) y = g.Plus(y, g.input(i));
+  }
+  g.SetByComposition({AddActivation(g, y)});
+  return OkStatus();
+}
+
 }  // namespace msrt

@@ -2,6 +2,7 @@
 // msrt.Moments (a reduction, whose partial results combine) and msrt.Normalize (element by
 // element).
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -106,7 +107,7 @@ constexpr OpDef kMomentsOps[] = {
      .min_outputs = 2,
      .max_outputs = 2,
      .infer = InferMoments,
-     .grad = GradPending,
+     .grad = GradMoments,
      .space = &kMomentsSpace,
      .cost = CostPerElementOfX<4>},
     {.name = "Normalize",
@@ -115,7 +116,7 @@ constexpr OpDef kMomentsOps[] = {
      .attrs = kNormalizeAttrs,
      .inputs = kNormalizeInputs,
      .infer = InferNormalize,
-     .grad = GradPending,
+     .grad = GradNormalize,
      .space = &kNormalizeSpace,
      .cost = CostPerElementOfX<4>},
 };

@@ -3,6 +3,7 @@
 #include "core/region/pad.h"
 #include "core/base/checked_math.h"
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -278,7 +279,7 @@ constexpr OpDef kPadOps[] = {
      .attrs = kPadAttrs,
      .inputs = kPadInputs,
      .infer = InferPad,
-     .grad = GradPending,
+     .grad = GradPad,
      .space = &kPadSpace},
 };
 

@@ -253,11 +253,11 @@ constexpr OpDef kQuantizationOps[] = {
      .inputs = kQuantizeInputs,
      .infer = InferQuantize,
      .space = &kQuantizationSpace},
+    // Not differentiable: its data are integers, and a scale belongs to them.
     {.name = "DequantizeLinear",
      .attrs = kDequantizeAttrs,
      .inputs = kDequantizeInputs,
      .infer = InferDequantize,
-     .grad = GradPending,
      .space = &kQuantizationSpace},
     // Its scale depends on all of x.
     {.name = "DynamicQuantizeLinear",

@@ -15,6 +15,8 @@
 // caller's, so that two calls, two iterations and two runs differ while a reset session repeats.
 // With a step, a random op is a pure function: it may be merged, moved, copied and dropped.
 #include "ops/families.h"
+#include "ops/grad_builder.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -188,6 +190,7 @@ constexpr OpDef Random(std::string_view name, std::span<const AttrDef> attrs,
           .attrs = attrs,
           .inputs = inputs,
           .infer = infer,
+          .grad = GradZero,
           .space = space,
           .effect = Effect::kRandom};
 }
@@ -207,7 +210,7 @@ constexpr OpDef kRandomOps[] = {
      .inputs = kFloatInputs,
      .max_outputs = 2,
      .infer = InferDropout,
-     .grad = GradPending,
+     .grad = GradDropout,
      .space = &kElementSpace,
      .effect = Effect::kRandom},
     // The step of call site `stream` in a graph whose own step is the input: a hash of both, in

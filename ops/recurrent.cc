@@ -3,6 +3,7 @@
 #include <initializer_list>
 
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 
 namespace msrt {
@@ -221,7 +222,7 @@ constexpr OpDef Recurrent(std::string_view name, std::span<const AttrDef> attrs,
           .inputs = inputs,
           .max_outputs = outputs,
           .infer = InferRecurrent,
-          .grad = GradPending,
+          .grad = GradRecurrent,
           .space = &kRecurrentSpace,
           .cost = RecurrentCost};
 }

@@ -3,6 +3,7 @@
 
 #include "core/base/checked_math.h"
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 #include "ops/resample.h"
@@ -259,19 +260,19 @@ constexpr OpDef kResizeOps[] = {
      .attrs = kResizeAttrs,
      .inputs = kResizeInputs,
      .infer = InferResize,
-     .grad = GradPending,
+     .grad = GradResize,
      .space = &kResizeSpace},
     {.name = "DepthToSpace",
      .attrs = kDepthToSpaceAttrs,
      .inputs = kMovedInput,
      .infer = InferDepthToSpace,
-     .grad = GradPending,
+     .grad = GradDepthToSpace,
      .space = &kBlockSpace},
     {.name = "SpaceToDepth",
      .attrs = kSpaceToDepthAttrs,
      .inputs = kMovedInput,
      .infer = InferSpaceToDepth,
-     .grad = GradPending,
+     .grad = GradSpaceToDepth,
      .space = &kBlockSpace},
 };
 

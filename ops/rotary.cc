@@ -1,6 +1,7 @@
 // RotaryEmbedding: rotates pairs of elements of each head by an angle that depends on the token's
 // position.
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -130,7 +131,7 @@ constexpr OpDef kRotaryOps[] = {
      .attrs = kRotaryAttrs,
      .inputs = kRotaryInputs,
      .infer = InferRotary,
-     .grad = GradPending,
+     .grad = GradRotaryEmbedding,
      .space = &kRotarySpace,
      .cost = CostRotary},
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -237,20 +238,20 @@ constexpr OpDef kSamplingOps[] = {
      .attrs = kGridSampleAttrs,
      .inputs = kGridSampleInputs,
      .infer = InferGridSample,
-     .grad = GradPending,
+     .grad = GradGridSample,
      .space = &kGridSampleSpace,
      .cost = CostGridSample},
     {.name = "AffineGrid",
      .attrs = kAffineGridAttrs,
      .inputs = kAffineGridInputs,
      .infer = InferAffineGrid,
-     .grad = GradPending,
+     .grad = GradAffineGrid,
      .space = &kAffineGridSpace},
     {.name = "RoiAlign",
      .attrs = kRoiAlignAttrs,
      .inputs = kRoiAlignInputs,
      .infer = InferRoiAlign,
-     .grad = GradPending,
+     .grad = GradRoiAlign,
      .space = &kRoiAlignSpace,
      .cost = CostRoiAlign},
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -127,7 +128,7 @@ constexpr OpDef kSelectOps[] = {
      .min_outputs = 2,
      .max_outputs = 2,
      .infer = InferTopK,
-     .grad = GradPending,
+     .grad = GradTopK,
      .space = &kTopKSpace},
 };
 

@@ -1,6 +1,7 @@
 // Fourier transforms: DFT and STFT. The last axis of a tensor has two elements for complex numbers
 // and one for real numbers.
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -219,14 +220,14 @@ constexpr OpDef kSignalOps[] = {
      .attrs = kDftAttrs,
      .inputs = kDftInputs,
      .infer = InferDft,
-     .grad = GradPending,
+     .grad = GradDft,
      .space = &kDftSpace,
      .cost = CostDft},
     {.name = "STFT",
      .attrs = kStftAttrs,
      .inputs = kStftInputs,
      .infer = InferStft,
-     .grad = GradPending,
+     .grad = GradStft,
      .space = &kStftSpace,
      .cost = CostStft},
 };

@@ -1,6 +1,8 @@
 // Softmax, LogSoftmax and Hardmax along one axis. The axis stays whole; all others are parallel.
 #include "ops/expansions.h"
 #include "ops/families.h"
+#include "ops/grad_builder.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -41,7 +43,7 @@ constexpr OpDef kSoftmaxOps[] = {
      .attrs = kSoftmaxAttrs,
      .inputs = kSoftmaxInputs,
      .infer = InferSoftmax,
-     .grad = GradPending,
+     .grad = GradSoftmax,
      .space = &kSoftmaxSpace,
      .expand = ExpandSoftmax,
      .cost = SoftmaxCost},
@@ -49,7 +51,7 @@ constexpr OpDef kSoftmaxOps[] = {
      .attrs = kSoftmaxAttrs,
      .inputs = kSoftmaxInputs,
      .infer = InferSoftmax,
-     .grad = GradPending,
+     .grad = GradLogSoftmax,
      .space = &kSoftmaxSpace,
      .expand = ExpandLogSoftmax,
      .cost = SoftmaxCost},
@@ -57,6 +59,7 @@ constexpr OpDef kSoftmaxOps[] = {
      .attrs = kSoftmaxAttrs,
      .inputs = kSoftmaxInputs,
      .infer = InferSoftmax,
+     .grad = GradZero,
      .space = &kSoftmaxSpace},
 };
 

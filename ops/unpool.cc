@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 #include "ops/window.h"
@@ -181,12 +182,12 @@ constexpr OpDef kUnpoolOps[] = {
      .attrs = kMaxUnpoolAttrs,
      .inputs = kMaxUnpoolInputs,
      .infer = InferMaxUnpool,
-     .grad = GradPending},
+     .grad = GradMaxUnpool},
     {.name = "Col2Im",
      .attrs = kCol2ImAttrs,
      .inputs = kCol2ImInputs,
      .infer = InferCol2Im,
-     .grad = GradPending,
+     .grad = GradCol2Im,
      .space = &kCol2ImSpace,
      .cost = CostCol2Im},
 };

@@ -1,9 +1,11 @@
-// Gradients of nodes that call graphs.
+// Gradients of nodes that call graphs: If differentiates as If, SwitchN as SwitchN and Call as Call
+// of gradient graphs (gradient_graphs.h).
 //
-// The gradient of a graph is a graph: it takes the inputs of the graph and the gradients of its
-// outputs, computes the graph again, and returns the gradients of its inputs. So If differentiates
-// as If, Call as Call, and recursion needs no more than that the gradient graph of a graph exists
-// once.
+// A loop saves what its iterations begin with: its node gets further scanned outputs. Its gradient
+// is a Scan over them from the last iteration to the first, whose body is the gradient of the
+// loop's body, and which carries the gradients of carried values and the sums of those of captured
+// ones. A While becomes a Loop first. A carried value whose size may change from iteration to
+// iteration is saved in a list.
 #pragma once
 
 #include <vector>
@@ -12,14 +14,18 @@
 
 namespace msrt {
 
-class OpSet;  // ops/registry.h
+class GradientGraphs;  // gradient_graphs.h
 
-// Appends to graph `graph` of the module the gradients of the inputs of a control node of it.
-// `output_grads` and `wanted` are those of GradBuilder. Returns one value for each input of the
-// node; kNoValue: zero.
-Result<std::vector<ValueId>> AddControlGradients(Module* module, uint32_t graph, const Node& node,
+// Appends to graph `graph` of the module the gradients of the inputs of its control node `n`, which
+// may be changed and may move to a later position. `output_grads` and `wanted` are those of
+// GradBuilder. Returns one value for each input of the node; kNoValue: zero.
+Result<std::vector<ValueId>> AddControlGradients(GradientGraphs* graphs, uint32_t graph, size_t n,
                                                  const std::vector<ValueId>& output_grads,
-                                                 const std::vector<bool>& wanted,
-                                                 const OpSet* ops);
+                                                 const std::vector<bool>& wanted);
+
+// The same for Loop, Scan and While.
+Result<std::vector<ValueId>> AddLoopGradients(GradientGraphs* graphs, uint32_t graph, size_t n,
+                                              const std::vector<ValueId>& output_grads,
+                                              const std::vector<bool>& wanted);
 
 }  // namespace msrt

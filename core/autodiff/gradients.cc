@@ -3,23 +3,22 @@
 #include <algorithm>
 
 #include "core/autodiff/control_gradients.h"
+#include "core/autodiff/gradient_graphs.h"
 #include "ops/control.h"
 #include "ops/grad_builder.h"
 
 namespace msrt {
 namespace {
 
-bool IsDifferentiable(const Type& type) { return type.is_tensor() && IsFloat(type.dtype); }
-
 // Walks the nodes of one graph backward and adds the gradients of their inputs.
 class Differentiator {
  public:
-  Differentiator(Module* module, uint32_t graph, const GradientRequest& request, const OpSet* ops)
-      : module_(module),
+  Differentiator(GradientGraphs* graphs, uint32_t graph, const GradientRequest& request)
+      : graphs_(graphs),
         graph_(graph),
         request_(request),
-        ops_(ops),
-        forward_nodes_(module->graphs[graph].nodes.size()) {}
+        ops_(graphs->ops()),
+        forward_nodes_(this->graph().nodes.size()) {}
 
   Result<std::vector<ValueId>> Run() {
     FindDependents();
@@ -41,19 +40,23 @@ class Differentiator {
   }
 
  private:
-  Graph& graph() { return module_->graphs[graph_]; }
+  Graph& graph() { return graphs_->module().graphs[graph_]; }
 
   // Marks every value that depends on one of `with_respect_to` through numbers that vary smoothly.
   void FindDependents() {
-    
     depends_.assign(graph().value_count(), false);
+    std::vector<bool> constant(graph().value_count());
+    for (ValueId v : request_.constants) constant[IndexOf(v)] = true;
     for (ValueId v : request_.with_respect_to) depends_[IndexOf(v)] = true;
     for (size_t n = request_.first_node; n < forward_nodes_; ++n) {
       const Node& node = graph().nodes[n];
-      if (!std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return Depends(v); }))
+      if (std::none_of(node.inputs.begin(), node.inputs.end(),
+                       [&](ValueId v) { return Depends(v); })) {
         continue;
+      }
       for (ValueId v : node.outputs) {
-        if (v != kNoValue && IsDifferentiable(graph().value(v).type)) depends_[IndexOf(v)] = true;
+        if (v != kNoValue && !constant[IndexOf(v)] && MayCarryGradient(graph().value(v).type))
+          depends_[IndexOf(v)] = true;
       }
     }
   }
@@ -93,9 +96,9 @@ class Differentiator {
     if (v == kNoValue || IndexOf(v) >= gradients_.size()) return kNoValue;
     std::vector<ValueId>& parts = gradients_[IndexOf(v)];
     for (; parts.size() > 1; parts.erase(parts.begin() + 1)) {
-      MSRT_ASSIGN_OR_RETURN(parts[0], GraphBuilder(&graph(), ops_)
-                                          .Add("Add", StrCat(graph().value(v).name, "/grad"),
-                                               {parts[0], parts[1]}));
+      MSRT_ASSIGN_OR_RETURN(
+          parts[0], GraphBuilder(&graph(), ops_)
+                        .Add("Add", StrCat(graph().value(v).name, "/grad"), {parts[0], parts[1]}));
     }
     return parts.empty() ? kNoValue : parts[0];
   }
@@ -112,12 +115,11 @@ class Differentiator {
       return OkStatus();
     }
     std::vector<bool> wanted;
-    for (ValueId v : node.inputs)
-      wanted.push_back(Depends(v) && IsDifferentiable(graph().value(v).type));
+    for (ValueId v : node.inputs) wanted.push_back(Depends(v));
     if (std::none_of(wanted.begin(), wanted.end(), [](bool w) { return w; })) return OkStatus();
+    const std::string what = Describe(graph(), n);
     auto input_grads = InputGradients(n, node, std::move(output_grads), std::move(wanted));
-    if (!input_grads.ok())
-      return std::move(input_grads).status().Within(Describe(graph(), n));
+    if (!input_grads.ok()) return std::move(input_grads).status().Within(what);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if ((*input_grads)[i] != kNoValue && Depends(node.inputs[i]))
         gradients_[IndexOf(node.inputs[i])].push_back((*input_grads)[i]);
@@ -128,19 +130,34 @@ class Differentiator {
   Result<std::vector<ValueId>> InputGradients(size_t n, const Node& node,
                                               std::vector<ValueId> output_grads,
                                               std::vector<bool> wanted) {
-    if (IsControl(node))
-      return AddControlGradients(module_, graph_, node, output_grads, wanted, ops_);
+    if (IsControl(node)) {
+      MSRT_RETURN_IF_ERROR(CheckWanted(n, node, wanted));
+      return AddControlGradients(graphs_, graph_, n, output_grads, wanted);
+    }
     if (node.def == nullptr || node.def->grad == nullptr)
       return Unsupported("the op has no gradient, and the result depends on it through ", Path(n));
     const auto nested = [this](size_t first_node, const std::vector<ValueId>& of,
                                const std::vector<ValueId>& seeds,
                                const std::vector<ValueId>& with_respect_to) {
-      return AddGradients(module_, graph_, {of, seeds, with_respect_to, first_node}, ops_);
+      return AddGradientsIn(graphs_, graph_, {of, seeds, with_respect_to, first_node});
     };
     GradBuilder builder(&graph(), node, std::move(output_grads), std::move(wanted), ops_, nested);
     MSRT_RETURN_IF_ERROR(node.def->grad(builder));
     MSRT_RETURN_IF_ERROR(builder.status());
     return builder.input_grads();
+  }
+
+  // Graphs are differentiated with respect to tensors only.
+  Status CheckWanted(size_t n, const Node& node, const std::vector<bool>& wanted) {
+    for (size_t i = ShapeOfControl(node).leading; i < node.inputs.size(); ++i) {
+      if (!wanted[i] || IsDifferentiable(graph().value(node.inputs[i]).type)) continue;
+      return Unsupported("its input '", graph().value(node.inputs[i]).name, "' is ",
+                         graph().value(node.inputs[i]).type,
+                         ", for which there are no gradients: pass the tensors themselves. The "
+                         "result depends on it through ",
+                         Path(n));
+    }
+    return OkStatus();
   }
 
   // The nodes from a value of `with_respect_to` to node `n`.
@@ -162,7 +179,7 @@ class Differentiator {
     return path;
   }
 
-  Module* const module_;
+  GradientGraphs* const graphs_;
   const uint32_t graph_;
   const GradientRequest& request_;
   const OpSet* const ops_;
@@ -175,7 +192,13 @@ class Differentiator {
 
 Result<std::vector<ValueId>> AddGradients(Module* module, uint32_t graph,
                                           const GradientRequest& request, const OpSet* ops) {
-  return Differentiator(module, graph, request, ops).Run();
+  GradientGraphs graphs(module, graph, ops);
+  return AddGradientsIn(&graphs, graph, request);
+}
+
+Result<std::vector<ValueId>> AddGradientsIn(GradientGraphs* graphs, uint32_t graph,
+                                            const GradientRequest& request) {
+  return Differentiator(graphs, graph, request).Run();
 }
 
 }  // namespace msrt

@@ -15,11 +15,13 @@ namespace msrt {
 class OpSet;  // ops/registry.h
 
 struct GradientRequest {
-  std::vector<ValueId> of;     // the values that are differentiated, of float types
+  std::vector<ValueId> of;  // the values that are differentiated, of float types
   // The gradient with respect to each of them, with its type; empty or kNoValue: ones.
   std::vector<ValueId> seeds;
   std::vector<ValueId> with_respect_to;
   size_t first_node = 0;  // nodes before it count as constants
+  // Values that count as constants too: gradients stop there.
+  std::vector<ValueId> constants = {};
 };
 
 // Appends nodes to graph `graph` of the module that compute, for each value of `with_respect_to`,

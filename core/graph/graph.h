@@ -40,6 +40,9 @@ struct Node {
   // Of a piece: the arithmetic of its whole node, which its own candidates must have; empty: any.
   // Made by the runtime, never part of a file.
   std::string arithmetic = {};
+  // Nodes of different regions are never merged, so that what is computed again stays so
+  // (core/autodiff/recompute.h). Made by the runtime, never part of a file.
+  uint32_t region = 0;
 };
 
 class Graph {

@@ -22,7 +22,7 @@ bool AllAre(const std::optional<std::vector<int64_t>>& list, int64_t value) {
 // Whether the output of the node equals its first input, element by element.
 bool DoesNothing(const Rewriter& r, const Node& node) {
   if (node.inputs.empty() || node.inputs[0] == kNoValue) return false;
-  if (node.op == "Identity") return true;
+  if (node.op == "Identity" || node.op == "StopGradient") return true;
   if (node.op == "Dropout")
     return !DrawsNumbers(node) && (node.outputs.size() < 2 || node.outputs[1] == kNoValue);
   const NodeView view(r.graph(), node);

@@ -37,6 +37,16 @@ TEST(EliminateMoves, RemovesNodesThatDoNothing) {
   EXPECT_EQ(After(&net, {net.Random({2, 3})}), (Names{"Neg", "Abs"}));
 }
 
+TEST(EliminateMoves, RemovesStopGradient) {
+  Net net;
+  const ValueId v = net.Op("Neg", {net.Input("x", {2, 3})});
+  const auto stopped =
+      GraphBuilder(&net.graph()).Add("msrt", "StopGradient", "stopped", {v}, {}, 1);
+  ASSERT_TRUE(stopped.ok()) << stopped.status().message();
+  net.graph().outputs = {net.Op("Abs", {(*stopped)[0]})};
+  EXPECT_EQ(After(&net, {net.Random({2, 3})}), (Names{"Neg", "Abs"}));
+}
+
 TEST(EliminateMoves, KeepsNodesThatDoSomething) {
   Net net;
   const ValueId x = net.Input("x", {2, 3});

@@ -19,6 +19,7 @@ std::string ConstantKey(const ConstTensor& t) {
 
 std::string NodeKey(const Node& node) {
   std::string key = StrCat(node.domain, ".", node.op, "/", node.outputs.size());
+  if (node.region != 0) StrAppend(&key, "/region ", node.region);
   for (ValueId v : node.inputs) StrAppend(&key, ",", IndexOf(v));
   for (const Attr& a : node.attrs) {
     StrAppend(&key, ";", a.name, "=");

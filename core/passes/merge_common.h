@@ -1,4 +1,4 @@
-// Merges nodes that compute the same thing: same op, same attributes, same inputs, no effects; and
+// Merges nodes that compute the same thing: same op, attributes, inputs and region, no effects; and
 // constants with the same bytes. Outputs of the graph are not merged, so that each keeps its name.
 #pragma once
 

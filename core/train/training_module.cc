@@ -5,7 +5,9 @@
 #include "core/autodiff/gradients.h"
 #include "core/passes/thread_steps.h"
 #include "core/train/batch_norm.h"
+#include "core/train/losses.h"
 #include "core/train/optimizer_node.h"
+#include "ops/builder.h"
 #include "ops/validate.h"
 
 namespace msrt {
@@ -202,56 +204,65 @@ class TrainingModuleBuilder {
   ValueId ScoresOf(const Graph& graph) const {
     const ValueId output = graph.outputs[spec_.output];
     const int32_t producer = graph.Producers()[IndexOf(output)];
-    if (spec_.loss != TrainingLoss::kCrossEntropy || producer < 0) return output;
+    if (spec_.loss.kind != LossKind::kCrossEntropy || producer < 0) return output;
     const Node& node = graph.nodes[static_cast<size_t>(producer)];
     const bool softmax = node.domain.empty() && (node.op == "Softmax" || node.op == "LogSoftmax");
     return softmax ? node.inputs[0] : output;
   }
 
-  Result<Loss> AddLoss(uint32_t g) {
+  // Adds the input "target" with the type that the loss compares with `scores`.
+  ValueId AddTarget(ValueId scores, Graph* graph) const {
+    Type type = graph->value(scores).type;
+    if (HasClasses()) {
+      type.dtype = DType::kI64;
+      type.dims.erase(1);
+    }
+    return graph->AddInput("target", type);
+  }
+  bool HasClasses() const {
+    return spec_.loss.kind == LossKind::kCrossEntropy && !spec_.target_is_distribution;
+  }
+
+  Result<Loss> AddModelLoss(uint32_t g) {
     Graph& graph = module_.graphs[g];
     const ValueId scores = ScoresOf(graph);
     const Type type = graph.value(scores).type;
-    if (!type.is_tensor() || !IsFloat(type.dtype) || !type.rank_known)
+    if (!type.is_tensor() || !IsFloat(type.dtype) || !type.rank_known ||
+        (HasClasses() && type.rank() < 2)) {
       return Unsupported("output '", graph.value(scores).name, "' is ", type,
-                         "; a loss needs a tensor of floats with a known rank");
+                         "; the loss needs a tensor of floats with a known rank, and scores of "
+                         "classes are [batch, classes, ...]");
+    }
+    const ValueId target = AddTarget(scores, &graph);
+    LossSpec spec = spec_.loss;
+    spec.reduction = LossReduction::kMean;
+    spec.class_weights = kNoValue;
+    if (!spec_.class_weights.empty()) {
+      MSRT_ASSIGN_OR_RETURN(spec.class_weights, AddClassWeights(type.dtype, &graph));
+    }
+    GraphBuilder builder(&graph, ops_);
     Loss loss;
-    if (spec_.loss == TrainingLoss::kMeanSquares) {
-      const ValueId target = graph.AddInput("target", type);
-      GradBuilder b = BuilderOf(g, "loss");
-      const ValueId difference = b.Minus(scores, target);
-      loss.value = b.Add("ReduceMean", {b.Square(difference)}, {{"keepdims", int64_t{0}}});
-      MSRT_RETURN_IF_ERROR(b.status());
-      return loss;
-    }
-    if (type.rank() < 2)
-      return Unsupported("output '", graph.value(scores).name, "' is ", type,
-                         "; cross-entropy needs scores [batch, classes, ...]");
-    Dims samples = type.dims;
-    samples.erase(1);
-    ValueId target = graph.AddInput(
-        "target", spec_.dense_targets ? type : Type::Tensor(DType::kI64, samples));
-    GradBuilder b = BuilderOf(g, "loss");
-    const auto likeliest_of = [&](ValueId x) {
-      return b.Add("ArgMax", {x}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
-    };
-    if (spec_.dense_targets) {
-      const ValueId logs = b.Add("LogSoftmax", {scores}, {{"axis", int64_t{1}}});
-      const ValueId sums =
-          b.Add("ReduceSum", {b.Times(target, logs)},
-                {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{0}}});
-      loss.value = b.Add("Neg", {b.Add("ReduceMean", {sums}, {{"keepdims", int64_t{0}}})});
-      target = likeliest_of(target);
-    } else {
-      AttrList attrs;
-      if (spec_.ignored_target.has_value()) attrs.Set("ignore_index", *spec_.ignored_target);
-      loss.value = b.Add("SoftmaxCrossEntropyLoss", {scores, target}, std::move(attrs));
-    }
-    const ValueId hits =
-        b.Add("Cast", {b.Add("Equal", {likeliest_of(scores), target})}, {{"to", DType::kI64}});
+    MSRT_ASSIGN_OR_RETURN(loss.value, AddLoss(builder, spec, scores, target));
+    if (!HasClasses()) return loss;
+    GradBuilder b = BuilderOf(g, "correct");
+    const ValueId likeliest =
+        b.Add("ArgMax", {scores}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
+    const ValueId hits = b.Add("Cast", {b.Add("Equal", {likeliest, target})}, {{"to", DType::kI64}});
     loss.correct = b.Add("ReduceSum", {hits}, {{"keepdims", int64_t{0}}});
     MSRT_RETURN_IF_ERROR(b.status());
     return loss;
+  }
+
+  Result<ValueId> AddClassWeights(DType dtype, Graph* graph) const {
+    const auto count = static_cast<int64_t>(spec_.class_weights.size());
+    if (dtype == DType::kF64) {
+      return graph->AddConstant("class_weights",
+                                ConstTensor::Of<double>(dtype, {count}, spec_.class_weights));
+    }
+    if (dtype != DType::kF32)
+      return Unsupported("class weights need scores of type f32 or f64, not ", dtype);
+    const std::vector<float> floats(spec_.class_weights.begin(), spec_.class_weights.end());
+    return graph->AddConstant("class_weights", ConstTensor::Floats({count}, floats));
   }
 
   void NameOutput(Graph* graph, ValueId value, std::string_view name) {
@@ -343,7 +354,7 @@ class TrainingModuleBuilder {
     MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> reads, ReadParameters(g, slots_));
     MSRT_ASSIGN_OR_RETURN(const BatchStatistics statistics,
                           SwitchToBatchStatistics(norms_, reads.size(), &module_.graphs[g]));
-    MSRT_ASSIGN_OR_RETURN(const Loss loss, AddLoss(g));
+    MSRT_ASSIGN_OR_RETURN(const Loss loss, AddModelLoss(g));
     const ValueId rate =
         module_.graphs[g].AddInput("learning_rate", Type::Tensor(float_type_, {}));
     MSRT_ASSIGN_OR_RETURN(const ValueId scale, Scale(g));
@@ -404,7 +415,7 @@ class TrainingModuleBuilder {
     MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> reads, ReadParameters(g, slots_));
     MSRT_ASSIGN_OR_RETURN(const BatchStatistics statistics,
                           SwitchToBatchStatistics(norms_, reads.size(), &module_.graphs[g]));
-    MSRT_ASSIGN_OR_RETURN(const Loss loss, AddLoss(g));
+    MSRT_ASSIGN_OR_RETURN(const Loss loss, AddModelLoss(g));
     MSRT_ASSIGN_OR_RETURN(const ValueId scale, Scale(g));
     MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> gradients,
                           Gradients(g, loss.value, scale, reads));
@@ -426,7 +437,7 @@ class TrainingModuleBuilder {
   Status BuildTest(uint32_t g) {
     MSRT_RETURN_IF_ERROR(ReadParameters(g, EvalSlots()).status());
     MSRT_RETURN_IF_ERROR(ReadStatistics(g));
-    MSRT_ASSIGN_OR_RETURN(const Loss loss, AddLoss(g));
+    MSRT_ASSIGN_OR_RETURN(const Loss loss, AddModelLoss(g));
     Graph& graph = module_.graphs[g];
     const std::vector<ValueId> outputs = std::move(graph.outputs);
     graph.outputs.clear();

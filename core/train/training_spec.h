@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/status.h"
+#include "core/train/losses.h"
 
 namespace msrt {
 
@@ -62,15 +62,12 @@ struct LossScale {
   int64_t growth_interval = 2000;
 };
 
-enum class TrainingLoss : uint8_t { kCrossEntropy, kMeanSquares };
-
 struct TrainingSpec {
-  TrainingLoss loss = TrainingLoss::kCrossEntropy;
+  LossSpec loss;  // reduced to a mean; values of a graph in it are ignored
+  // Cross-entropy: the target is a distribution with the shape of the scores, not a class.
+  bool target_is_distribution = false;
+  std::vector<double> class_weights;  // cross-entropy: one for each class, or none
   size_t output = 0;  // of the model, that the loss compares with the target
-  // Cross-entropy: targets are the probabilities of all classes, in the output's type and dims,
-  // instead of the number of a class.
-  bool dense_targets = false;
-  std::optional<int64_t> ignored_target;  // cross-entropy: the class number that counts nothing
   OptimizerSpec optimizer;
   std::vector<std::string> frozen;     // patterns of parameters that stay constants
   std::vector<ParameterGroup> groups;  // the first that matches counts

@@ -52,14 +52,19 @@ std::vector<std::pair<uint32_t, uint32_t>> TrainingOptimizerInPlace(const OpView
 // The families, each defined at the end of delegates/reference/<family>.cc and listed in
 // kernels.cc.
 std::span<const KernelDef> UnaryKernels();
+std::span<const KernelDef> UnaryGradKernels();
 std::span<const KernelDef> BinaryKernels();
 std::span<const KernelDef> MatMulKernels();
 std::span<const KernelDef> ConvKernels();
 std::span<const KernelDef> ConvGradKernels();
 std::span<const KernelDef> PoolKernels();
+std::span<const KernelDef> PoolGradKernels();
 std::span<const KernelDef> ResizeKernels();
+std::span<const KernelDef> ResizeGradKernels();
 std::span<const KernelDef> NormalizationKernels();
+std::span<const KernelDef> NormalizationGradKernels();
 std::span<const KernelDef> SoftmaxKernels();
+std::span<const KernelDef> SoftmaxGradKernels();
 std::span<const KernelDef> ReduceKernels();
 std::span<const KernelDef> SelectKernels();
 std::span<const KernelDef> AttentionKernels();
@@ -72,6 +77,7 @@ std::span<const KernelDef> QuantizedProductKernels();
 std::span<const KernelDef> RecurrentKernels();
 std::span<const KernelDef> FilterKernels();
 std::span<const KernelDef> LossKernels();
+std::span<const KernelDef> LossGradKernels();
 std::span<const KernelDef> SamplingKernels();
 std::span<const KernelDef> UnpoolKernels();
 std::span<const KernelDef> DeformConvKernels();
@@ -80,6 +86,7 @@ std::span<const KernelDef> SignalKernels();
 std::span<const KernelDef> SignalTableKernels();
 std::span<const KernelDef> EinsumKernels();
 std::span<const KernelDef> DeterminantKernels();
+std::span<const KernelDef> DeterminantGradKernels();
 std::span<const KernelDef> RotaryKernels();
 std::span<const KernelDef> RandomKernels();
 std::span<const KernelDef> MomentsKernels();

@@ -189,9 +189,8 @@ Result<std::vector<int>> ReducedAxes(const KernelArgs& args) {
 }
 
 template <typename Fold>
-Status Reduce(const KernelArgs& args) {
+Status ReduceOver(const KernelArgs& args, const std::vector<int>& axes) {
   const TensorView &data = args.inputs[0], &out = args.outputs[0];
-  MSRT_ASSIGN_OR_RETURN(const auto axes, ReducedAxes(args));
   const Walk walk = MakeWalk(data.dims, axes);
   const int64_t outputs = walk.kept_dims.elements(), own = walk.row_dims.elements() * walk.columns,
                 count = args.op.Has("divisor") ? args.op.Int("divisor") : own;
@@ -208,6 +207,23 @@ Status Reduce(const KernelArgs& args) {
       }
     });
   });
+}
+
+template <typename Fold>
+Status Reduce(const KernelArgs& args) {
+  MSRT_ASSIGN_OR_RETURN(const auto axes, ReducedAxes(args));
+  return ReduceOver<Fold>(args, axes);
+}
+
+// The axes along which the output broadcasts to the value.
+Status SumTo(const KernelArgs& args) {
+  const Dims &in = args.inputs[0].dims, &out = args.outputs[0].dims;
+  const int extra = in.rank() - out.rank();
+  std::vector<int> axes;
+  for (int d = 0; d < in.rank(); ++d) {
+    if (d < extra || out[d - extra] != in[d]) axes.push_back(d);
+  }
+  return ReduceOver<Sum>(args, axes);
 }
 
 template <typename T>
@@ -252,6 +268,7 @@ constexpr KernelDef kReduceKernels[] = {
     {"", "ReduceLogSumExp", Reduce<LogSumExp>},
     {"", "ReduceSumSquare", Reduce<SumSquare>},
     {"", "CumSum", CumSum},
+    {"msrt", "SumTo", SumTo},
 };
 
 }  // namespace

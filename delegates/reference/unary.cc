@@ -225,10 +225,19 @@ Status Copy(const KernelArgs& args) {
 }
 
 constexpr KernelDef kOtherKernels[] = {
-    {"", "Abs", MapAbs},    {"", "Neg", MapNeg},       {"", "Sign", MapSign},
-    {"", "Relu", MapRelu},  {"", "Shrink", MapShrink}, {"", "BitwiseNot", MapBitwiseNot},
-    {"", "Not", MapNot},    {"", "Clip", MapClip},     {"", "Cast", MapCast},
-    {"", "Identity", Copy}, {"", "Gelu", MapGelu},     {"", "IsInf", MapIsInf},
+    {"", "Abs", MapAbs},
+    {"", "Neg", MapNeg},
+    {"", "Sign", MapSign},
+    {"", "Relu", MapRelu},
+    {"", "Shrink", MapShrink},
+    {"", "BitwiseNot", MapBitwiseNot},
+    {"", "Not", MapNot},
+    {"", "Clip", MapClip},
+    {"", "Cast", MapCast},
+    {"", "Identity", Copy},
+    {"", "Gelu", MapGelu},
+    {"", "IsInf", MapIsInf},
+    {"msrt", "StopGradient", Copy},
 };
 
 // The kernels above and one for each row of floats.

@@ -138,6 +138,12 @@ const std::vector<OpCase>& AllOpCases() {
   return cases;
 }
 
+std::vector<OpCase> OpCasesOf(const std::string& file) {
+  std::vector<OpCase> cases;
+  ReadFileInto(MSRT_TEST_DATA "/" + file, &cases);
+  return cases;
+}
+
 std::string Difference(const ConstTensor& got, const ConstTensor& expected, double rtol,
                        double atol) {
   if (got.dtype != expected.dtype || !(got.dims == expected.dims)) {

@@ -26,6 +26,8 @@ struct OpCase {
 // Every case of tests/data/ops/*.cases, in file order. A file that cannot be read is a test
 // failure, not an empty list.
 const std::vector<OpCase>& AllOpCases();
+// The cases of one file of tests/data.
+std::vector<OpCase> OpCasesOf(const std::string& file);
 
 // Describes the first difference; empty if equal within the case's tolerance.
 std::string Difference(const ConstTensor& got, const ConstTensor& expected, double rtol,

@@ -11,10 +11,6 @@ constexpr int kDeepest = 3;
 constexpr size_t kMaxGraphs = 40;
 constexpr int64_t kModulus = 1009;  // keeps numbers small, however often they are added
 
-const Type kVector = Type::Tensor(DType::kF32, {4});
-const Type kElement = Type::Tensor(DType::kF32, {});
-// The types of values, in the order of Kind.
-const Type kTypes[] = {kNumber, kFlag, kVector, kElement};
 enum Kind : size_t { kNumbers, kFlags, kVectors, kElements, kKinds };
 
 // A graph that can be called, with the kinds of its inputs and outputs.
@@ -25,13 +21,13 @@ struct Callable {
 
 class FlowGrower {
  public:
-  explicit FlowGrower(uint64_t seed) : random_(seed) {}
+  FlowGrower(uint64_t seed, FlowKind kind) : smooth_(kind == FlowKind::kSmooth), random_(seed) {}
 
   RandomFlow Grow() {
     b_.module.states.push_back({"count", kNumber, Number(1)});
     b_.module.states.push_back({"total", kNumber, Number(2)});
     const std::vector<Kind> takes = {kNumbers, kNumbers, kFlags, kVectors, kVectors, kElements};
-    Fill(0, takes, SomeKinds(2, 5), 0, Below(8) + 4);
+    Fill(0, takes, Results(), 0, Below(8) + 4);
     RandomFlow flow{std::move(b_.module), {}};
     for (Kind kind : takes) flow.inputs.push_back(SomeConstant(kind));
     return flow;
@@ -52,9 +48,27 @@ class FlowGrower {
     for (Kind& kind : kinds) kind = static_cast<Kind>(Below(kKinds));
     return kinds;
   }
-  static std::vector<Type> TypesOf(const std::vector<Kind>& kinds) {
+  std::vector<Kind> Results() {
+    std::vector<Kind> kinds = SomeKinds(2, 5);
+    if (smooth_) kinds.push_back(kVectors);
+    return kinds;
+  }
+  Type TypeOf(Kind kind) const {
+    const DType dtype = smooth_ ? DType::kF64 : DType::kF32;
+    switch (kind) {
+      case kNumbers:
+        return kNumber;
+      case kFlags:
+        return kFlag;
+      case kVectors:
+        return Type::Tensor(dtype, {4});
+      default:
+        return Type::Tensor(dtype, {});
+    }
+  }
+  std::vector<Type> TypesOf(const std::vector<Kind>& kinds) const {
     std::vector<Type> types;
-    for (Kind kind : kinds) types.push_back(kTypes[kind]);
+    for (Kind kind : kinds) types.push_back(TypeOf(kind));
     return types;
   }
 
@@ -68,7 +82,9 @@ class FlowGrower {
     if (kind == kFlags) return ConstTensor::Of<uint8_t>(DType::kBool, {}, std::span(&flag, 1));
     std::vector<float> values(kind == kVectors ? 4 : 1);
     for (float& v : values) v = uniform(random_);
-    return ConstTensor::Floats(kTypes[kind].dims, values);
+    if (!smooth_) return ConstTensor::Floats(TypeOf(kind).dims, values);
+    const std::vector<double> doubles(values.begin(), values.end());
+    return ConstTensor::Of<double>(DType::kF64, TypeOf(kind).dims, doubles);
   }
   ValueId Constant(const Scope& s, ConstTensor data) {
     return b_.module.graphs[s.graph].AddConstant(
@@ -100,7 +116,7 @@ class FlowGrower {
   }
   Scope Enter(uint32_t graph, const std::vector<Kind>& takes, int depth) {
     Scope s{graph, depth, {}};
-    for (Kind kind : takes) s.values[kind].push_back(b_.Input(graph, kTypes[kind]));
+    for (Kind kind : takes) s.values[kind].push_back(b_.Input(graph, TypeOf(kind)));
     return s;
   }
   void Fill(uint32_t graph, const std::vector<Kind>& takes, const std::vector<Kind>& gives,
@@ -147,30 +163,55 @@ class FlowGrower {
                     {OneIn(2) ? b_.Op(s->graph, "Not", {Any(*s, kFlags)})
                               : b_.Op(s->graph, "And", {Any(*s, kFlags), Any(*s, kFlags)})});
       case 4: {
+        if (smooth_ && OneIn(2)) return Give(s, {kVectors}, {Bounded(s, Any(*s, kVectors))});
         constexpr const char* kOps[] = {"Tanh", "Neg", "Sigmoid", "Relu"};
-        return Give(s, {kVectors}, {b_.Op(s->graph, kOps[Below(4)], {Any(*s, kVectors)})});
+        return Give(s, {kVectors},
+                    {b_.Op(s->graph, kOps[Below(smooth_ ? 3 : 4)], {Any(*s, kVectors)})});
       }
       case 5: {
         constexpr const char* kOps[] = {"Add", "Mul", "Max"};
-        const ValueId x = b_.Op(s->graph, kOps[Below(3)],
-                                {Any(*s, kVectors), Any(*s, OneIn(2) ? kVectors : kElements)});
-        return Give(s, {kVectors}, {b_.Op(s->graph, "Tanh", {x})});
+        const char* const op = smooth_ && OneIn(3) ? "Sub" : kOps[Below(smooth_ ? 2 : 3)];
+        const ValueId x =
+            b_.Op(s->graph, op, {Any(*s, kVectors), Any(*s, OneIn(2) ? kVectors : kElements)});
+        return Give(s, {kVectors}, {smooth_ ? Bounded(s, x) : b_.Op(s->graph, "Tanh", {x})});
       }
       case 6:
+        if (smooth_) {
+          const ValueId sum =
+              b_.Op(s->graph, "ReduceSum", {Any(*s, kVectors)}, {{"keepdims", int64_t{0}}});
+          return Give(s, {kElements}, {Bounded(s, sum)});
+        }
         return Give(
             s, {kElements},
             {b_.Op(s->graph, "ReduceMax", {Any(*s, kVectors)}, {{"keepdims", int64_t{0}}})});
       case 7:
         return State(s);
       default:
+        if (smooth_)
+          return Give(s, {kVectors}, {b_.Op(s->graph, "Div", {Any(*s, kVectors), Positive(s)})});
         return Give(s, {kVectors},
                     {b_.Op(s->graph, "RandomUniform", {}, {{"shape", std::vector<int64_t>{4}}})});
     }
   }
 
+  // 1 + x^2 of some value, and a smooth function with results of at most 1.
+  ValueId Positive(Scope* s) {
+    const ValueId x = Any(*s, OneIn(2) ? kVectors : kElements);
+    return OnePlusSquare(*s, x);
+  }
+  ValueId OnePlusSquare(const Scope& s, ValueId x) {
+    const double one = 1;
+    return b_.Op(s.graph, "Add",
+                 {b_.Op(s.graph, "Mul", {x, x}),
+                  Constant(s, ConstTensor::Of<double>(DType::kF64, {}, std::span(&one, 1)))});
+  }
+  ValueId Bounded(Scope* s, ValueId x) {
+    return b_.Op(s->graph, "Div", {b_.Op(s->graph, "Add", {x, x}), OnePlusSquare(*s, x)});
+  }
+
   void State(Scope* s) {
     const auto slot = static_cast<int64_t>(Below(2));
-    if (OneIn(2)) {
+    if (!smooth_ && OneIn(2)) {
       b_.Control(s->graph, "msrt", "StateWrite", {Any(*s, kNumbers)}, {{"slot", slot}}, {});
       return;
     }
@@ -209,7 +250,7 @@ class FlowGrower {
     }
   }
 
-  static std::vector<Type> Stacked(const std::vector<Kind>& kinds, int64_t length) {
+  std::vector<Type> Stacked(const std::vector<Kind>& kinds, int64_t length) const {
     std::vector<Type> types = TypesOf(kinds);
     for (Type& t : types) t.dims.insert(0, length);
     return types;
@@ -332,7 +373,7 @@ class FlowGrower {
     return b_.Control(s.graph, "msrt", "Partial", AnyOf(s, first),
                       {{"graph", GraphRef{callee.graph}}}, {FunctionOf(callee, captured)})[0];
   }
-  static Type FunctionOf(const Callable& callee, size_t captured) {
+  Type FunctionOf(const Callable& callee, size_t captured) const {
     return Type::Function(
         TypesOf({callee.takes.begin() + static_cast<ptrdiff_t>(captured), callee.takes.end()}),
         TypesOf(callee.gives));
@@ -432,6 +473,7 @@ class FlowGrower {
       b_.Output(g, v);
   }
 
+  const bool smooth_;
   std::mt19937_64 random_;
   ModuleBuilder b_{1};
   std::vector<Callable> callables_;
@@ -439,6 +481,6 @@ class FlowGrower {
 
 }  // namespace
 
-RandomFlow MakeRandomFlow(uint64_t seed) { return FlowGrower(seed).Grow(); }
+RandomFlow MakeRandomFlow(uint64_t seed, FlowKind kind) { return FlowGrower(seed, kind).Grow(); }
 
 }  // namespace msrt::testing

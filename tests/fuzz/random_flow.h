@@ -15,6 +15,10 @@ struct RandomFlow {
   std::vector<ConstTensor> inputs;  // for one run
 };
 
-RandomFlow MakeRandomFlow(uint64_t seed);
+// Smooth modules can be differentiated: floats are double, results are smooth and bounded functions
+// of float inputs, at least one is a float, nothing is written to state and nothing is random.
+enum class FlowKind : uint8_t { kAny, kSmooth };
+
+RandomFlow MakeRandomFlow(uint64_t seed, FlowKind kind = FlowKind::kAny);
 
 }  // namespace msrt::testing

@@ -31,11 +31,11 @@ inline ConstTensor TensorOf(DType dtype, Dims dims, const std::vector<double>& n
   return ConstTensor::Floats(dims, floats);
 }
 
-inline ConstTensor MadeWeight(size_t number, DType dtype, const Dims& dims) {
+inline ConstTensor MadeWeight(size_t number, DType dtype, const Dims& dims, double center) {
   const double inputs = static_cast<double>(dims.rank() > 1 ? dims.product(1, dims.rank()) : 1);
   const double bound = dims.rank() > 1 ? std::sqrt(3.0 / inputs) : 0.05;
   std::vector<double> numbers = Uniform(1000 + number, dims.elements());
-  for (double& x : numbers) x = (2 * x - 1) * bound;
+  for (double& x : numbers) x = (2 * x - 1) * bound + center;
   return TensorOf(dtype, dims, numbers);
 }
 
@@ -62,8 +62,19 @@ inline Module ZooModule(const std::string& network, DType dtype, const zoo::Opti
   if (!parameters.ok()) return ADD_FAILURE() << parameters.status().message(), Module();
   for (size_t p = 0; p < parameters->size(); ++p) {
     Value& value = graph.value((*parameters)[p].constant);
+    const double center = value.name.find("scale") != std::string::npos ? 1 : 0;
     value.constant =
-        std::make_shared<ConstTensor>(MadeWeight(p, dtype, value.constant->dims));
+        std::make_shared<ConstTensor>(MadeWeight(p, dtype, value.constant->dims, center));
+  }
+  // Running statistics begin with 0 and 1.
+  for (const Node& node : graph.nodes) {
+    if (node.op != "BatchNormalization") continue;
+    for (size_t i : {3, 4}) {
+      Value& value = graph.value(node.inputs[i]);
+      const std::vector<double> numbers(value.constant->As<float>().size(), i == 3 ? 0 : 1);
+      value.constant =
+          std::make_shared<ConstTensor>(TensorOf(dtype, value.constant->dims, numbers));
+    }
   }
   for (uint32_t v = 0; v < graph.value_count(); ++v) {
     Type& type = graph.value(ValueId{v}).type;

@@ -60,7 +60,7 @@ Result<std::unique_ptr<DataLoader>> TrainingData(const TrainArguments& a, int64_
   MSRT_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenSamples(a.data, open));
   LoaderOptions options = LoaderOptionsOf(a, log);
   options.shuffle = true;
-  options.dense_targets = a.spec.loss == TrainingLoss::kMeanSquares;
+  options.dense_targets = !a.has_class_targets();
   options.augmentation = a.augmentation;
   AddSize(a, &options.augmentation);
   return DataLoader::Make(std::move(source), std::move(options));

@@ -44,7 +44,14 @@ void AddModelOptions(CLI::App* app, TrainArguments* a, TrainTexts* t) {
   app->add_option("--weight-decay", a->spec.optimizer.weight_decay, "of the optimizer")
       ->check(CLI::NonNegativeNumber);
   app->add_option("--loss", t->loss, "of the model's first output")
-      ->check(CLI::IsMember({"cross-entropy", "mse"}));
+      ->check(CLI::IsMember({"cross-entropy", "mse", "l1", "huber", "bce"}));
+  app->add_option("--label-smoothing", a->spec.loss.label_smoothing,
+                  "cross-entropy: the part of a target that is spread over all classes")
+      ->check(CLI::Range(0.0, 1.0));
+  app->add_option("--class-weights", a->spec.class_weights,
+                  "cross-entropy: one number for each class, comma-separated")
+      ->delimiter(',')
+      ->take_all();
   app->add_option("--loss-scale", t->loss_scale, "a number, or dynamic");
   app->add_option("--clip-norm", a->spec.clip_norm, "limit of the norm of all gradients together")
       ->check(CLI::NonNegativeNumber);
@@ -123,7 +130,11 @@ Status ReadTexts(const TrainTexts& t, TrainArguments* a) {
   const double weight_decay = a->spec.optimizer.weight_decay;
   MSRT_ASSIGN_OR_RETURN(a->spec.optimizer, ParseOptimizer(t.optimizer));
   a->spec.optimizer.weight_decay = weight_decay;
-  a->spec.loss = t.loss == "mse" ? TrainingLoss::kMeanSquares : TrainingLoss::kCrossEntropy;
+  a->spec.loss.kind = t.loss == "mse"     ? LossKind::kMeanSquares
+                      : t.loss == "l1"    ? LossKind::kMeanAbsolute
+                      : t.loss == "huber" ? LossKind::kHuber
+                      : t.loss == "bce"   ? LossKind::kBinaryCrossEntropyWithLogits
+                                          : LossKind::kCrossEntropy;
   if (t.loss_scale == "dynamic") {
     constexpr double kFirstScale = 65536;
     a->spec.loss_scale.dynamic = true;
@@ -139,9 +150,8 @@ Status ReadTexts(const TrainTexts& t, TrainArguments* a) {
   if (a->normalize_text == "none") a->normalize_text.clear();
   MSRT_ASSIGN_OR_RETURN(a->normalization, ParseNormalization(a->normalize_text));
   // Labels that are ignored come from label images, and from pixels that a rotation moves in.
-  a->spec.dense_targets = a->augmentation.mixup > 0;
-  if (a->spec.loss == TrainingLoss::kCrossEntropy && !a->spec.dense_targets)
-    a->spec.ignored_target = kIgnoredLabel;
+  a->spec.target_is_distribution = a->augmentation.mixup > 0;
+  if (a->has_class_targets()) a->spec.loss.ignore_index = kIgnoredLabel;
   a->bad_samples = t.corrupt == "skip" ? BadSamples::kSkip : BadSamples::kRefuse;
   // The steps are known when the data is open; everything else is checked now.
   return ParseSchedule(a->schedule, a->rate, int64_t{1} << 40).status();

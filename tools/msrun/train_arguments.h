@@ -28,6 +28,10 @@ struct TrainArguments {
   int64_t keep = 5;              // the number of last checkpoints
   int64_t early_stop = 0;        // epochs without a better evaluation; 0: never
 
+  // Whether targets are numbers of classes, not a value for each output.
+  bool has_class_targets() const {
+    return spec.loss.kind == LossKind::kCrossEntropy && !spec.target_is_distribution;
+  }
   std::string checkpoint_folder() const { return output + "/checkpoints"; }
 };
 

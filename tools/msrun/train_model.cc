@@ -78,8 +78,8 @@ Result<Module> ModelFor(const TrainArguments& a, const DataLoader& data) {
   if (graph.outputs.empty()) return Unsupported("model '", a.common.model, "' has no output");
   const Type& output = graph.value(graph.outputs[0]).type;
   const int64_t classes = NumClasses(data.source());
-  if (a.spec.loss == TrainingLoss::kCrossEntropy && output.rank_known && output.rank() >= 2 &&
-      IsKnown(output.dims[1]) && output.dims[1] < classes)
+  if (output.rank_known && output.rank() >= 2 && IsKnown(output.dims[1]) &&
+      output.dims[1] < classes)
     return InvalidArgument("model '", a.common.model, "' has ", output.dims[1],
                            " classes, the data has ", classes);
   return model;

@@ -19,6 +19,7 @@ void FillTable(Loops* loops) {
   FillWinograd(loops);
   FillChains(loops);
   FillUpdates(loops);
+  FillGradients(loops);
 }
 
 }  // namespace msrt::cpu::MSRT_CPU_ISA

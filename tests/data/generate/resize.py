@@ -257,7 +257,12 @@ def block_cases(c):
         c.add("SpaceToDepth", [dcr], [x], {"blocksize": block}, name=kind, oracle="NumPy")
 
 
-c = Cases("formulas in exact arithmetic")
-resize_cases(c)
-block_cases(c)
-c.write(sys.argv[1])
+def main(path):
+    c = Cases("formulas in exact arithmetic")
+    resize_cases(c)
+    block_cases(c)
+    c.write(path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -23,10 +23,10 @@ def uniform(stream, count):
     return ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def weight(number, shape):
-    """Parameter `number` of a network: uniform in a range that follows from its inputs; biases are small."""
+def weight(number, shape, center=0.0):
+    """Parameter `number` of a network: uniform in a range that follows from its inputs; vectors are close to `center`."""
     bound = np.sqrt(3.0 / np.prod(shape[1:])) if len(shape) > 1 else 0.05
-    return ((2 * uniform(1000 + number, int(np.prod(shape))) - 1) * bound).reshape(shape)
+    return ((2 * uniform(1000 + number, int(np.prod(shape))) - 1) * bound + center).reshape(shape)
 
 
 def batch(number, shape, classes):
@@ -49,6 +49,39 @@ class LeNet(nn.Module):
         return self.fc3(F.relu(self.fc2(F.relu(self.fc1(x)))))
 
 
+class ConvNorm(nn.Sequential):
+    def __init__(self, inputs, outputs, kernel=1, stride=1):
+        super().__init__(nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(outputs))
+
+
+class BasicBlock(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.shortcut = ConvNorm(inputs, outputs, 1, stride) if stride != 1 or inputs != outputs else nn.Identity()
+        self.first, self.second = ConvNorm(inputs, outputs, 3, stride), ConvNorm(outputs, outputs, 3)
+
+    def forward(self, x):
+        return F.relu(self.second(F.relu(self.first(x))) + self.shortcut(x))
+
+
+class ResNet18(nn.Module):
+    """zoo:resnet18 with 8 channels in its first stage and 10 classes. Layers are in the order in which the zoo makes them."""
+
+    def __init__(self, width=8):
+        super().__init__()
+        self.stem = ConvNorm(3, width, 7, 2)
+        blocks, inputs = [], width
+        for stage in range(4):
+            for i in range(2):
+                blocks.append(BasicBlock(inputs, width << stage, 2 if stage and not i else 1))
+                inputs = width << stage
+        self.blocks, self.head = nn.Sequential(*blocks), nn.Linear(inputs, 10)
+
+    def forward(self, x):
+        x = self.blocks(F.max_pool2d(F.relu(self.stem(x)), 3, 2, 1))
+        return self.head(x.mean((2, 3)))
+
+
 OPTIMIZERS = {"momentum": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9),
               "adamw": lambda p: torch.optim.AdamW(p, lr=1e-3, weight_decay=0.01)}
 
@@ -57,8 +90,9 @@ def losses(make_network, make_optimizer, shape, classes, dtype):
     torch.manual_seed(0)
     network = make_network().to(dtype)
     with torch.no_grad():
+        scales = {id(m.weight) for m in network.modules() if isinstance(m, nn.BatchNorm2d)}
         for number, parameter in enumerate(network.parameters()):
-            parameter.copy_(torch.from_numpy(weight(number, tuple(parameter.shape))))
+            parameter.copy_(torch.from_numpy(weight(number, tuple(parameter.shape), float(id(parameter) in scales))))
     optimizer = make_optimizer(network.parameters())
     for step in range(STEPS):
         images, labels = batch(step % BATCHES, shape, classes)
@@ -67,12 +101,16 @@ def losses(make_network, make_optimizer, shape, classes, dtype):
         loss.backward()
         optimizer.step()
         yield loss.item()
+    images, labels = batch(0, shape, classes)
+    with torch.no_grad():
+        yield F.cross_entropy(network.eval()(torch.from_numpy(images).to(dtype)), torch.from_numpy(labels)).item()
 
 
 if __name__ == "__main__":
     torch.use_deterministic_algorithms(True)
-    lines = [f"# torch {torch.__version__}: network, optimizer, type, then the losses of {STEPS} steps"]
-    for network_name, network, image, class_count in (("lenet", LeNet, (BATCH, 1, 28, 28), 10),):
+    lines = [f"# torch {torch.__version__}: network, optimizer, type, then the losses of {STEPS} steps and one of evaluation"]
+    for network_name, network, image, class_count in (("lenet", LeNet, (BATCH, 1, 28, 28), 10),
+                                                    ("resnet18", ResNet18, (BATCH, 3, 64, 64), 10)):
         for optimizer_name, optimizer_of in OPTIMIZERS.items():
             for type_name, torch_type in (("f64", torch.float64), ("f32", torch.float32)):
                 numbers = " ".join(f"{x:.17g}" for x in losses(network, optimizer_of, image, class_count, torch_type))

@@ -128,8 +128,9 @@ def one(cases, op, shapes, name, kind=F32, updates=3, rate=0.1, decays=None, fac
     typed = lambda lists: [np.asarray(a, kind) for tensors in lists for a in tensors]
     inputs = [np.array(rate, kind if kind in (F32, F64) else F32), np.array(updates, np.int64),
               None if factor is None else np.array(factor, F64), None if skip is None else np.array(skip)]
-    cases.add(op, inputs + typed([before[0], gradients] + before[1:]), typed(after), attrs, name=name, domain="msrt", rtol=RTOL[kind],
-              atol=RTOL[kind], oracle=oracle)
+    # Other families have ops of the same names.
+    cases.add(op, inputs + typed([before[0], gradients] + before[1:]), typed(after), attrs, name=f"training_{name}", domain="msrt",
+              rtol=RTOL[kind], atol=RTOL[kind], oracle=oracle)
 
 
 def norm_and_average(cases):

@@ -1,0 +1,21 @@
+// Gradient of Dropout.
+#include "ops/grad_builder.h"
+#include "ops/gradients.h"
+
+namespace msrt {
+
+// Which elements are dropped depends on the seed, the stream, the step and the index of an element,
+// not on its value: the same node, applied to the gradient, drops the same elements and scales the
+// others by the same factor. No mask has to be kept.
+Status GradDropout(GradBuilder& g) {
+  if (g.op().Int("training") == 0) {
+    g.Set(0, g.grad());
+    return OkStatus();
+  }
+  std::vector<ValueId> inputs{g.grad()};
+  if (g.has_input(1)) inputs.push_back(g.input(1));
+  g.Set(0, g.Add("Dropout", std::move(inputs), g.op().attrs()));
+  return OkStatus();
+}
+
+}  // namespace msrt
