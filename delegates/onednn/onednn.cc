@@ -17,6 +17,7 @@ const Rule* FindRule(const OpView& op) {
   static constexpr std::span<const Rule> (*kFamilies[])() = {
       onednn::ConvolutionRules,
       onednn::TransposedConvolutionRules,
+      onednn::ConvolutionWeightGradRules,
       onednn::MatMulRules,
       onednn::ResamplingRules,
       onednn::RecurrentRules,

@@ -88,6 +88,7 @@ Result<std::shared_ptr<const Recipe>> CompileAs(const NodeInfo& node, const Cand
 // The families; listed once in onednn.cc.
 std::span<const Rule> ConvolutionRules();
 std::span<const Rule> TransposedConvolutionRules();
+std::span<const Rule> ConvolutionWeightGradRules();
 std::span<const Rule> MatMulRules();
 std::span<const Rule> IntegerMatMulRules();
 std::span<const Rule> IntegerConvolutionRules();

@@ -1,5 +1,7 @@
 // ConvTranspose on the deconvolution primitive, which is several times faster channels-last than in
 // blocks.
+#include <algorithm>
+
 #include "delegates/onednn/cost.h"
 #include "delegates/onednn/panel_convolution.h"
 #include "delegates/onednn/post_ops.h"
@@ -45,8 +47,8 @@ std::string QueryTransposed(const NodeInfo& node, std::vector<Candidate>* candid
   const auto windows = WindowsOfNode(*node.typical);
   if (!windows.ok()) return windows.status().message();
   for (int i = 0; i < windows->rank; ++i) {
-    if (CutAtEnd(windows->axis[static_cast<size_t>(i)]) < 0)
-      return "a result that extends beyond the last tap";
+    const WindowAxis& axis = windows->axis[static_cast<size_t>(i)];
+    if (CutAtEnd(axis) <= -axis.stride) return "a result that extends a stride beyond the last tap";
   }
   for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast, BlockedLayout()}) {
     if (!Admits(op.input(kX), layout) || !Admits(op.output(0), layout)) continue;
@@ -137,7 +139,9 @@ class TransposedRecipe final : public Recipe {
       const WindowAxis& axis = windows.axis[static_cast<size_t>(i)];
       strides.push_back(axis.stride), dilations.push_back(axis.dilation - 1),
           begin.push_back(axis.pad_begin);
-      end.push_back(CutAtEnd(axis));
+      // Less than a stride beyond the last tap needs no words: the library counts the windows of the
+      // result and rounds down.
+      end.push_back(std::max<int64_t>(CutAtEnd(axis), 0));
     }
     const memory::desc src = onednn::Describe(op.input(kX), input_layout(kX)),
                        dst = onednn::Describe(op.output(0), output_layout(0));

@@ -24,6 +24,7 @@ constexpr const char* kFooter =
   msrun MODEL [options]            the same as msrun bench MODEL
   msrun zoo:lenet                  a network that is built in (msconvert --help lists them)
   msrun image MODEL IN OUT         a model over an image of any size (msrun image --help)
+  msrun train --model zoo:resnet18 --data DIR --output DIR    training (msrun train --help)
   msrun --compare A.json B.json    two reports of --json side by side
   msrun launch -n 4 -- COMMAND     four processes that form a job
   msrun VERB --help                the options of a verb

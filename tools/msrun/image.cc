@@ -13,6 +13,7 @@
 #include "core/base/platform.h"
 #include "core/base/units.h"
 #include "core/comm/job_communicator.h"
+#include "tools/msrun/duration.h"
 #include "tools/msrun/image_arguments.h"
 #include "tools/msrun/workload.h"
 
@@ -39,16 +40,6 @@ class ProgressLine {
   void Clear() {
     if (drawn_) std::fprintf(stderr, "\r\033[K");
     drawn_ = false;
-  }
-
-  // "1 h 02 min", "3 min 20 s", "12 s".
-  static std::string DurationText(double seconds) {
-    const auto s = static_cast<long long>(seconds + 0.5);
-    char text[64];
-    if (s >= 3600) std::snprintf(text, sizeof text, "%lld h %02lld min", s / 3600, s / 60 % 60);
-    else if (s >= 60) std::snprintf(text, sizeof text, "%lld min %02lld s", s / 60, s % 60);
-    else std::snprintf(text, sizeof text, "%lld s", s);
-    return text;
   }
 
  private:
@@ -112,7 +103,7 @@ void PrintDone(const ImageJob& job, const JobReport& report) {
   if (report.resumed_rows > 0)
     std::printf("resumed    after row %lld\n", static_cast<long long>(report.resumed_rows));
   std::printf("done       %s, %.2f Mpixel/s, peak memory %s, %lld rows computed twice\n",
-              ProgressLine::DurationText(report.seconds).c_str(),
+              DurationText(report.seconds).c_str(),
               static_cast<double>(report.pixels) / std::max(report.seconds, 1e-9) / 1e6,
               BytesText(rss.ok() ? *rss : 0).c_str(),
               static_cast<long long>(report.recomputed_rows));

@@ -109,7 +109,9 @@ Result<std::vector<Dims>> SizesOf(const Arguments& a, const InputFiles& files,
   return SizesToRun("--shape", given, module);
 }
 
-Result<CompileOptions> CompileOptionsOf(const Arguments& a, const Environment& env) {
+}  // namespace
+
+Result<CompileOptions> CompileOptionsFor(const Arguments& a, const Environment& env) {
   CompileOptions options;
   options.load_by_copy = a.copy_file;
   options.passes.disabled = a.disabled_passes;
@@ -127,14 +129,12 @@ Result<CompileOptions> CompileOptionsOf(const Arguments& a, const Environment& e
   return options;
 }
 
-}  // namespace
-
 Result<Workload> Prepare(const Arguments& a) {
   Workload w;
   MSRT_ASSIGN_OR_RETURN(const auto pairs, SplitPairs("--input", a.inputs));
   const InputFiles files(pairs.begin(), pairs.end());
   MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Environment> env, MakeEnvironment(a));
-  MSRT_ASSIGN_OR_RETURN(CompileOptions options, CompileOptionsOf(a, *env));
+  MSRT_ASSIGN_OR_RETURN(CompileOptions options, CompileOptionsFor(a, *env));
   // The model is placed for the sizes that this run will use, and these depend on its inputs, so it
   // is read twice.
   std::vector<Dims> sizes;
