@@ -6,6 +6,7 @@
 
 #include "core/train/schedule.h"
 #include "tools/msrun/image_arguments.h"
+#include "tools/msrun/model_source.h"
 
 namespace msrt {
 namespace {
@@ -159,7 +160,7 @@ Status ReadTexts(const TrainTexts& t, TrainArguments* a) {
 
 Status CheckTrainFiles(const TrainArguments& a) {
   namespace fs = std::filesystem;
-  if (!a.common.model.starts_with("zoo:") && !fs::is_regular_file(a.common.model))
+  if (!IsZooName(a.common.model) && !fs::is_regular_file(a.common.model))
     return NotFound("model '", a.common.model,
                     "': there is no such file; networks that are built in are zoo:NAME");
   FilesRead read = FilesReadBy(a.common);

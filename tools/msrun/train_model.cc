@@ -1,15 +1,10 @@
 #include "tools/msrun/train_model.h"
 
 #include "core/model/load.h"
-#include "tools/msconvert/zoo.h"
+#include "tools/msrun/model_source.h"
 
 namespace msrt {
 namespace {
-
-constexpr std::string_view kZoo = "zoo:";
-
-bool IsZoo(const TrainArguments& a) { return a.common.model.starts_with(kZoo); }
-std::string ZooName(const TrainArguments& a) { return a.common.model.substr(kZoo.size()); }
 
 Result<const Type*> PictureType(const TrainArguments& a, const Module& model) {
   const Graph& graph = model.main();
@@ -32,7 +27,7 @@ Result<Module> ZooModel(const TrainArguments& a, const DataLoader& data) {
   options.seed = a.seed;
   options.image = dims[1];
   options.classes = NumClasses(data.source());
-  return zoo::Build(ZooName(a), options);
+  return BuildFromZoo(a.common.model, options);
 }
 
 // Requires that known dims are equal. The first is the batch, which must be open.
@@ -53,12 +48,12 @@ Status CheckDims(const std::string& what, const Type& type, std::span<const int6
 
 Result<int64_t> ChannelsOf(const TrainArguments& a) {
   Result<Module> model = Unsupported("");
-  if (IsZoo(a)) {
+  if (IsZooName(a.common.model)) {
     // The channels do not depend on these sizes, which make the network small.
     zoo::Options options;
     options.width = 8;
     options.classes = 2;
-    model = zoo::Build(ZooName(a), options);
+    model = BuildFromZoo(a.common.model, options);
   } else {
     model = LoadFile(DefaultIo(), a.common.model);
   }
@@ -68,7 +63,7 @@ Result<int64_t> ChannelsOf(const TrainArguments& a) {
 }
 
 Result<Module> ModelFor(const TrainArguments& a, const DataLoader& data) {
-  Result<Module> model = IsZoo(a) ? ZooModel(a, data) : LoadFile(DefaultIo(), a.common.model);
+  Result<Module> model = IsZooName(a.common.model) ? ZooModel(a, data) : LoadFile(DefaultIo(), a.common.model);
   if (!model.ok()) return model;
   MSRT_ASSIGN_OR_RETURN(const Type* type, PictureType(a, *model));
   const std::string what = StrCat("model '", a.common.model, "': its input");
