@@ -15,7 +15,7 @@ namespace {
 
 std::shared_ptr<const Delegate> Registered(const sdk::ExportedDelegate& exported) {
   std::unique_ptr<void, void (*)(void*)> owner(exported.self,
-                                               exported.api.destroy);  // until somebody else is
+                                               exported.api.destroy);  // until `registered` owns it
   auto registered = Delegate::Make(exported.api, exported.self, nullptr);
   MSRT_CHECK(registered.ok());
   (*registered)->TakeOver();

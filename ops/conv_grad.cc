@@ -1,5 +1,5 @@
-// Gradients of convolutions. With respect to the data, the gradient of a convolution is a transposed
-// one and the reverse; with respect to the weights, both are msrt.ConvWeightGrad.
+// Gradients of convolutions. With respect to the data, the gradient of a convolution is a
+// transposed one and the reverse; with respect to the weights, both are msrt.ConvWeightGrad.
 #include <algorithm>
 #include <vector>
 
@@ -66,8 +66,9 @@ Result<ValueId> TransposedConv(GradBuilder& g, ValueId x, ValueId grad, ValueId 
       // Negative: the last elements of X are in no window. There are fewer than a stride.
       pad_end = a.stride * (a.out - 1) + a.span() - a.pad_begin - a.in;
     } else if (IsSamePadded(g.op())) {
-      return Unsupported("auto_pad = '", g.op().String("auto_pad"), "' with an unknown size of dim ",
-                         2 + i, " of the input; declare it or use pads");
+      return Unsupported("auto_pad = '", g.op().String("auto_pad"),
+                         "' with an unknown size of dim ", 2 + i,
+                         " of the input; declare it or use pads");
     } else if (a.stride > 1) {
       pad_end = 1 - a.stride;  // as many as can be; those beyond X are cut off
       crop = true;
@@ -80,9 +81,9 @@ Result<ValueId> TransposedConv(GradBuilder& g, ValueId x, ValueId grad, ValueId 
   attrs.Set("output_padding", std::move(output_padding));
   const ValueId full = g.Add("ConvTranspose", {grad, weights}, std::move(attrs));
   if (!crop) return full;
-  return g.Add("Slice", {full, g.Ints(std::vector<int64_t>(rank, 0)),
-                         g.Add("Shape", {x}, {{"start", int64_t{2}}}),
-                         g.Ints(SpaceAxes(windows.rank))});
+  return g.Add("Slice",
+               {full, g.Ints(std::vector<int64_t>(rank, 0)),
+                g.Add("Shape", {x}, {{"start", int64_t{2}}}), g.Ints(SpaceAxes(windows.rank))});
 }
 
 ValueId BiasGradient(GradBuilder& g) {
@@ -197,8 +198,8 @@ Status GradConvWeightGrad(GradBuilder& g) {
   MSRT_RETURN_IF_ERROR(RequireRank(g, g.input(kInput)));
   const auto kernel = g.op().Ints("kernel_shape");
   if (g.wants(kInput)) {
-    MSRT_ASSIGN_OR_RETURN(const ValueId dx, TransposedConv(g, g.input(kInput), g.input(kGrad),
-                                                           g.grad(), kernel));
+    MSRT_ASSIGN_OR_RETURN(const ValueId dx,
+                          TransposedConv(g, g.input(kInput), g.input(kGrad), g.grad(), kernel));
     g.Set(kInput, dx);
   }
   if (g.wants(kGrad))
@@ -304,12 +305,6 @@ Cost ConvWeightGradCost(const OpView& op) {
   return cost;
 }
 
-constexpr AttrDef kRequiredKernelAttr{.name = "kernel_shape",
-                                      .kind = AttrKind::kInts,
-                                      .required = true,
-                                      .min_int = 1,
-                                      .max_int = kMaxWindow,
-                                      .max_count = kMaxSpace};
 constexpr AttrDef kConvWeightGradAttrs[] = {kAutoPadAttr,        kDilationsAttr, kGroupAttr,
                                             kRequiredKernelAttr, kPadsAttr,      kStridesAttr,
                                             kOutputChannelsAttr};

@@ -14,6 +14,12 @@ Axes AxesFrom(int64_t first, int64_t end) {
   return axes;
 }
 
+Axes AllButChannels(int64_t rank) {
+  Axes axes = AxesFrom(2, rank);
+  axes.insert(axes.begin(), 0);
+  return axes;
+}
+
 // A graph under construction that has the inputs of a node. The first error is kept: later values
 // mean nothing, and Finish returns it.
 class Expansion {
@@ -81,6 +87,86 @@ class Expansion {
 };
 
 }  // namespace
+
+Result<Graph> ExpandBatchNormTraining(const OpView& op) {
+  Expansion e(op);
+  const int rank = op.input(0).rank();
+  // Normalize takes parameters of the type of X.
+  const bool wide = op.input(0).dtype != op.input(1).dtype;
+  const auto input = [&](size_t i) { return wide ? e.Wide(i) : e.input(i); };
+  const auto parameter = [&](size_t i) {
+    return rank == 2 ? input(i)
+                     : e.Add("Unsqueeze", {input(i)}, {{"axes", AxesFrom(1, rank - 1)}});
+  };
+  const auto moments = e.Moments(e.input(0), AllButChannels(rank));
+  ValueId y = e.Normalize(input(0), moments, parameter(1), parameter(2));
+  if (wide) y = e.Cast(y, op.output(0).dtype);
+  const auto flat = [&](ValueId v) {
+    return e.Cast(e.Add("Reshape", {v}, {{"shape", Axes{-1}}}), op.input(1).dtype);
+  };
+  return e.Finish({y, flat(moments[0]), flat(moments[1])});
+}
+
+namespace {
+
+// The gradients that ops/normalization_grad.cc describes, in double.
+struct NormGradients {
+  ValueId dx, scale_terms;  // the latter summed is the gradient of the scale
+};
+NormGradients GradientsOf(Expansion& e, ValueId dy, ValueId n, ValueId weighted, ValueId factor,
+                          const Axes& axes) {
+  const AttrList over{{"axes", axes}};
+  const auto mean = [&](ValueId v) { return e.Add("ReduceMean", {v}, over); };
+  const ValueId along = e.Add("Mul", {n, mean(e.Add("Mul", {weighted, n}))});
+  const ValueId rest = e.Add("Sub", {e.Add("Sub", {weighted, mean(weighted)}), along});
+  return {e.Add("Mul", {rest, factor}), e.Add("Mul", {dy, n})};
+}
+
+ValueId InverseDeviation(Expansion& e, ValueId variance, double epsilon) {
+  return e.Add("Reciprocal", {e.Add("Sqrt", {e.Add("Add", {variance, e.Number(epsilon)})})});
+}
+
+}  // namespace
+
+Result<Graph> ExpandBatchNormTrainingGrad(const OpView& op) {
+  if (op.input(1).elements() == 0) return Unsupported("an empty tensor has no statistics");
+  Expansion e(op);
+  const int rank = op.input(1).rank();
+  const auto parameter = [&](size_t i) {
+    return rank == 2 ? e.Wide(i)
+                     : e.Add("Unsqueeze", {e.Wide(i)}, {{"axes", AxesFrom(1, rank - 1)}});
+  };
+  const ValueId dy = e.Wide(0);
+  const ValueId inverse = InverseDeviation(e, parameter(4), op.Float("epsilon"));
+  const ValueId n = e.Add("Mul", {e.Add("Sub", {e.Wide(1), parameter(3)}), inverse});
+  const Axes axes = AllButChannels(rank);
+  const NormGradients d =
+      GradientsOf(e, dy, n, dy, e.Add("Mul", {parameter(2), inverse}), axes);
+  const auto summed = [&](ValueId v) {
+    return e.Cast(e.Add("ReduceSum", {v}, {{"axes", axes}, {"keepdims", int64_t{0}}}),
+                  op.input(2).dtype);
+  };
+  return e.Finish({e.Cast(d.dx, op.input(1).dtype), summed(d.scale_terms), summed(dy)});
+}
+
+Result<Graph> ExpandLayerNormGrad(const OpView& op) {
+  if (op.input(1).elements() == 0) return Unsupported("an empty tensor has no statistics");
+  Expansion e(op);
+  const int rank = op.input(1).rank();
+  MSRT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(op.Int("axis"), rank));
+  const ValueId dy = e.Wide(0), x = e.Wide(1);
+  const auto moments = e.Moments(x, AxesFrom(axis, rank));
+  const ValueId inverse = InverseDeviation(e, moments[1], op.Float("epsilon"));
+  const ValueId n = e.Add("Mul", {e.Add("Sub", {x, moments[0]}), inverse});
+  const NormGradients d = GradientsOf(e, dy, n, e.Add("Mul", {dy, e.Wide(2)}), inverse,
+                                      AxesFrom(axis, rank));
+  const auto summed = [&](ValueId v) {
+    if (axis > 0)
+      v = e.Add("ReduceSum", {v}, {{"axes", AxesFrom(0, axis)}, {"keepdims", int64_t{0}}});
+    return e.Cast(v, op.input(0).dtype);
+  };
+  return e.Finish({e.Cast(d.dx, op.input(0).dtype), summed(d.scale_terms), summed(dy)});
+}
 
 Result<Graph> ExpandInstanceNormalization(const OpView& op) {
   Expansion e(op);

@@ -11,6 +11,10 @@ Result<Graph> ExpandInstanceNormalization(const OpView& op);
 Result<Graph> ExpandGroupNormalization(const OpView& op);
 Result<Graph> ExpandLayerNormalization(const OpView& op);
 Result<Graph> ExpandMeanVarianceNormalization(const OpView& op);
+Result<Graph> ExpandBatchNormTraining(const OpView& op);
+// Averages over the slice, then their application.
+Result<Graph> ExpandBatchNormTrainingGrad(const OpView& op);
+Result<Graph> ExpandLayerNormGrad(const OpView& op);
 // Maximum and sum of exponentials along the axis.
 Result<Graph> ExpandSoftmax(const OpView& op);
 Result<Graph> ExpandLogSoftmax(const OpView& op);

@@ -14,9 +14,11 @@ std::span<const OpDef> MatMulOps();  // matmul.cc: MatMul, Gemm and their fused 
 std::span<const OpDef> ConvOps();    // conv.cc: Conv, ConvTranspose, FusedConv
 std::span<const OpDef> ConvGradOps();  // conv_grad.cc: msrt.ConvWeightGrad
 std::span<const OpDef> PoolOps();    // pool.cc
+std::span<const OpDef> PoolGradOps();  // pool_grad.cc: msrt.MaxPoolGrad, msrt.AveragePoolGrad
 std::span<const OpDef> ResizeOps();  // resize.cc: Resize, DepthToSpace, SpaceToDepth
 std::span<const OpDef> ResizeGradOps();  // resize_grad.cc: msrt.ResizeGrad
 std::span<const OpDef> NormalizationOps();  // normalization.cc
+std::span<const OpDef> NormalizationGradOps();  // normalization_grad.cc
 std::span<const OpDef> SoftmaxOps();        // softmax.cc
 std::span<const OpDef> SoftmaxGradOps();    // softmax_grad.cc
 std::span<const OpDef> ReduceOps();         // reduce.cc
@@ -52,6 +54,7 @@ std::span<const OpDef> RotaryOps();            // rotary.cc: RotaryEmbedding
 std::span<const OpDef> MomentsOps();           // moments.cc: Moments, Normalize
 std::span<const OpDef> RandomOps();            // random.cc: Random*, Bernoulli, Dropout
 std::span<const OpDef> OptimizerOps();         // optimizer.cc: Adagrad, Adam, Momentum
+std::span<const OpDef> TrainingOptimizerOps();  // training_optimizer.cc: msrt.Sgd, msrt.Adam, ...
 std::span<const OpDef> ControlOps();           // control.cc: If, Loop, Scan, msrt.While, msrt.Call
 std::span<const OpDef> ListOps();  // lists.cc: Sequence*, SplitToSequence, ConcatFromSequence
 

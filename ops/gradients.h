@@ -126,6 +126,24 @@ Status GradConv(GradBuilder&);
 Status GradConvTranspose(GradBuilder&);
 Status GradFusedConv(GradBuilder&);
 
+// pool_grad.cc
+Status GradMaxPool(GradBuilder&);
+Status GradAveragePool(GradBuilder&);
+Status GradLpPool(GradBuilder&);
+Status GradGlobalAveragePool(GradBuilder&);
+Status GradGlobalMaxPool(GradBuilder&);
+Status GradGlobalLpPool(GradBuilder&);
+
+// normalization_grad.cc
+Status GradBatchNormalization(GradBuilder&);  // with given statistics, plain and fused
+Status GradBatchNormTraining(GradBuilder&);
+Status GradInstanceNormalization(GradBuilder&);
+Status GradGroupNormalization(GradBuilder&);
+Status GradLayerNormalization(GradBuilder&);
+Status GradRmsNormalization(GradBuilder&);
+Status GradLpNormalization(GradBuilder&);
+Status GradMeanVarianceNormalization(GradBuilder&);
+
 // activation_grad.cc: adds the activation of a fused op, by its attributes, to `v`.
 ValueId AddActivation(GradBuilder&, ValueId v);
 

@@ -4,6 +4,7 @@
 #include "ops/activation.h"
 #include "ops/expansions.h"
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 
@@ -41,6 +42,16 @@ Status InferPerChannel(InferContext& c, int min_rank) {
 Status InferBatchNormalization(InferContext& c) {
   return InferPerChannel(c, 1);
 }  // one dim is a batch of one channel
+
+// The statistics of the batch have the element type of the parameters.
+Status InferBatchNormTraining(InferContext& c) {
+  MSRT_RETURN_IF_ERROR(InferPerChannel(c, 2));
+  int64_t channels = c.input(0).rank_known ? c.dims(0)[1] : kUnknownDim;
+  for (size_t i : {1, 2}) MSRT_RETURN_IF_ERROR(CheckPerChannel(c, i, &channels));
+  c.SetOutput(1, c.dtype(1), Dims{channels});
+  c.SetOutput(2, c.dtype(1), Dims{channels});
+  return OkStatus();
+}
 
 Status InferInstanceNormalization(InferContext& c) { return InferPerChannel(c, 3); }
 
@@ -173,6 +184,19 @@ Status ResolveBatch(const OpView& op, ResolvedSpace* space) {
   return OkStatus();
 }
 
+// Axes: the dims of X, of which the channels can be cut.
+Status ResolveBatchNormTraining(const OpView& op, ResolvedSpace* space) {
+  ResolveByInput(
+      op, [](int d) { return d != 1; }, space);
+  const DimMap channels = DimMap::Same(1, op.input(0).dims[1]);
+  PerChannelParameters(op, channels, space);
+  space->outputs[0] = TensorMap::Same(op.output(0).dims);
+  for (size_t o = 1; o < op.output_count(); ++o) {
+    if (op.has_output(o)) space->outputs[o].dims[0] = channels;
+  }
+  return OkStatus();
+}
+
 Status ResolveInstance(const OpView& op, ResolvedSpace* space) {
   ResolveLikeX(
       op, [](int d) { return d >= 2; }, space);
@@ -226,6 +250,7 @@ Status GroupLocalize(const OpView&, const Box& box, std::span<const Box>, std::s
 }
 
 constexpr SpaceDef kBatchSpace{.resolve = ResolveBatch};
+constexpr SpaceDef kBatchNormTrainingSpace{.resolve = ResolveBatchNormTraining};
 constexpr SpaceDef kInstanceSpace{.resolve = ResolveInstance};
 constexpr SpaceDef kGroupSpace{.localize = GroupLocalize, .resolve = ResolveGroup};
 constexpr SpaceDef kTrailingSpace{.resolve = ResolveTrailing};
@@ -280,6 +305,11 @@ constexpr ParamDef kBatchInputs[] = {
     {.name = "input_mean", .types = kFloatTypes, .group = 2},
     {.name = "input_var", .types = kFloatTypes, .group = 2},
 };
+constexpr ParamDef kBatchNormTrainingInputs[] = {
+    {.name = "X", .types = kFloatTypes},
+    {.name = "scale", .types = kFloatTypes, .group = 1},
+    {.name = "B", .types = kFloatTypes, .group = 1},
+};
 constexpr ParamDef kScaleAndBiasInputs[] = {
     {.name = "X", .types = kFloatTypes, .group = 1},
     {.name = "scale", .types = kFloatTypes, .group = 1},
@@ -299,7 +329,7 @@ constexpr OpDef kNormalizationOps[] = {
      .attrs = kBatchAttrs,
      .inputs = kBatchInputs,
      .infer = InferBatchNormalization,
-     .grad = GradPending,
+     .grad = GradBatchNormalization,
      .space = &kBatchSpace,
      .cost = kAffineCost},
     {.name = "FusedBatchNormalization",
@@ -308,14 +338,27 @@ constexpr OpDef kNormalizationOps[] = {
      .attrs = kFusedBatchAttrs,
      .inputs = kBatchInputs,
      .infer = InferBatchNormalization,
-     .grad = GradPending,
+     .grad = GradBatchNormalization,
      .space = &kBatchSpace,
      .cost = kAffineCost},
+    // Normalizes with the mean and the variance of each channel of X itself, which are outputs 1
+    // and 2.
+    {.name = "BatchNormTraining",
+     .domain = "msrt",
+     .version = 1,
+     .attrs = kInstanceAttrs,
+     .inputs = kBatchNormTrainingInputs,
+     .max_outputs = 3,
+     .infer = InferBatchNormTraining,
+     .grad = GradBatchNormTraining,
+     .space = &kBatchNormTrainingSpace,
+     .expand = ExpandBatchNormTraining,
+     .cost = kMomentsCost},
     {.name = "InstanceNormalization",
      .attrs = kInstanceAttrs,
      .inputs = kScaleAndBiasInputs,
      .infer = InferInstanceNormalization,
-     .grad = GradPending,
+     .grad = GradInstanceNormalization,
      .space = &kInstanceSpace,
      .expand = ExpandInstanceNormalization,
      .cost = kMomentsCost},
@@ -323,7 +366,7 @@ constexpr OpDef kNormalizationOps[] = {
      .attrs = kGroupAttrs,
      .inputs = kScaleAndBiasInputs,
      .infer = InferGroupNormalization,
-     .grad = GradPending,
+     .grad = GradGroupNormalization,
      .space = &kGroupSpace,
      .expand = ExpandGroupNormalization,
      .cost = kMomentsCost},
@@ -332,7 +375,7 @@ constexpr OpDef kNormalizationOps[] = {
      .inputs = kLayerInputs,
      .max_outputs = 3,
      .infer = InferLayerNormalization,
-     .grad = GradPending,
+     .grad = GradLayerNormalization,
      .space = &kTrailingSpace,
      .expand = ExpandLayerNormalization,
      .cost = kMomentsCost},
@@ -340,21 +383,21 @@ constexpr OpDef kNormalizationOps[] = {
      .attrs = kTrailingAttrs,
      .inputs = kRmsInputs,
      .infer = InferRmsNormalization,
-     .grad = GradPending,
+     .grad = GradRmsNormalization,
      .space = &kTrailingSpace,
      .cost = kSquareSumCost},
     {.name = "LpNormalization",
      .attrs = kLpAttrs,
      .inputs = kPlainInputs,
      .infer = InferLpNormalization,
-     .grad = GradPending,
+     .grad = GradLpNormalization,
      .space = &kLpSpace,
      .cost = kSquareSumCost},
     {.name = "MeanVarianceNormalization",
      .attrs = kMeanVarianceAttrs,
      .inputs = kPlainInputs,
      .infer = InferMeanVarianceNormalization,
-     .grad = GradPending,
+     .grad = GradMeanVarianceNormalization,
      .space = &kMeanVarianceSpace,
      .expand = ExpandMeanVarianceNormalization,
      .cost = kMomentsCost},

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ops/families.h"
+#include "ops/gradients.h"
 #include "ops/infer.h"
 #include "ops/output_space.h"
 #include "ops/window.h"
@@ -160,20 +161,13 @@ Cost GlobalPoolCost(const OpView& op) {
 
 // ---- entries ------------------------------------------------------------------------------------
 
-constexpr AttrDef kKernelAttr{.name = "kernel_shape",
-                              .kind = AttrKind::kInts,
-                              .required = true,
-                              .min_int = 1,
-                              .max_int = kMaxWindow,
-                              .max_count = kMaxSpace};
-constexpr AttrDef kCeilModeAttr{.name = "ceil_mode", .min_int = 0, .max_int = 1};
 constexpr AttrDef kPAttr{.name = "p", .default_int = 2, .min_int = 1, .max_int = kMaxWindow};
 
 constexpr AttrDef kMaxPoolAttrs[] = {
     kAutoPadAttr,
     kCeilModeAttr,
     kDilationsAttr,
-    kKernelAttr,
+    kRequiredKernelAttr,
     kPadsAttr,
     {.name = "storage_order", .min_int = 0, .max_int = 1},
     kStridesAttr,
@@ -190,10 +184,10 @@ constexpr AttrDef kMaxPoolAttrs[] = {
 };
 constexpr AttrDef kAveragePoolAttrs[] = {
     kAutoPadAttr,   kCeilModeAttr, {.name = "count_include_pad", .min_int = 0, .max_int = 1},
-    kDilationsAttr, kKernelAttr,   kPadsAttr,
+    kDilationsAttr, kRequiredKernelAttr,   kPadsAttr,
     kStridesAttr,
 };
-constexpr AttrDef kLpPoolAttrs[] = {kAutoPadAttr, kCeilModeAttr, kDilationsAttr, kKernelAttr,
+constexpr AttrDef kLpPoolAttrs[] = {kAutoPadAttr, kCeilModeAttr, kDilationsAttr, kRequiredKernelAttr,
                                     kPAttr,       kPadsAttr,     kStridesAttr};
 constexpr AttrDef kGlobalAverageAttrs[] = {{.name = "divisor", .min_int = 0, .local = true}};
 constexpr AttrDef kGlobalLpAttrs[] = {kPAttr};
@@ -208,41 +202,41 @@ constexpr OpDef kPoolOps[] = {
      .inputs = kMaxPoolInput,
      .max_outputs = 2,
      .infer = InferPool,
-     .grad = GradPending,
+     .grad = GradMaxPool,
      .space = &kPoolSpace,
      .cost = PoolCost},
     {.name = "AveragePool",
      .attrs = kAveragePoolAttrs,
      .inputs = kPooledInput,
      .infer = InferPool,
-     .grad = GradPending,
+     .grad = GradAveragePool,
      .space = &kPoolSpace,
      .cost = PoolCost},
     {.name = "LpPool",
      .attrs = kLpPoolAttrs,
      .inputs = kPooledInput,
      .infer = InferPool,
-     .grad = GradPending,
+     .grad = GradLpPool,
      .space = &kPoolSpace,
      .cost = PoolCost},
     {.name = "GlobalAveragePool",
      .attrs = kGlobalAverageAttrs,
      .inputs = kPooledInput,
      .infer = InferGlobalPool,
-     .grad = GradPending,
+     .grad = GradGlobalAveragePool,
      .space = &kGlobalAverageSpace,
      .cost = GlobalPoolCost},
     {.name = "GlobalMaxPool",
      .inputs = kPooledInput,
      .infer = InferGlobalPool,
-     .grad = GradPending,
+     .grad = GradGlobalMaxPool,
      .space = &kGlobalMaxSpace,
      .cost = GlobalPoolCost},
     {.name = "GlobalLpPool",
      .attrs = kGlobalLpAttrs,
      .inputs = kPooledInput,
      .infer = InferGlobalPool,
-     .grad = GradPending,
+     .grad = GradGlobalLpPool,
      .space = &kGlobalLpSpace,
      .cost = GlobalPoolCost},
 };

@@ -177,7 +177,7 @@ constexpr AttrDef kDropoutAttrs[] = {{.name = "ratio",
                                      kWholeShape};
 constexpr AttrDef kDeriveAttrs[] = {kStream};
 
-// Of every random op the last parameter is the step: see IsPure.
+// The last parameter of every random op is the step: see IsPure.
 constexpr ParamDef kStep{"step", {DType::kI64}, ParamDef::kOptional};
 constexpr ParamDef kShapedInputs[] = {kStep};
 constexpr ParamDef kLikeInputs[] = {{"input", kComputeTypes}, kStep};

@@ -29,6 +29,13 @@ inline constexpr AttrDef kKernelShapeAttr{.name = "kernel_shape",
                                           .min_int = 1,
                                           .max_int = kMaxWindow,
                                           .max_count = kMaxSpace};
+inline constexpr AttrDef kRequiredKernelAttr{.name = "kernel_shape",
+                                             .kind = AttrKind::kInts,
+                                             .required = true,
+                                             .min_int = 1,
+                                             .max_int = kMaxWindow,
+                                             .max_count = kMaxSpace};
+inline constexpr AttrDef kCeilModeAttr{.name = "ceil_mode", .min_int = 0, .max_int = 1};
 inline constexpr AttrDef kStridesAttr{.name = "strides",
                                       .kind = AttrKind::kInts,
                                       .min_int = 1,

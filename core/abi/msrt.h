@@ -560,7 +560,7 @@ enum {
   MSRT_EXECUTOR_AUTO = 0,
   MSRT_EXECUTOR_STREAM = 1, /* rolling rows: nothing is computed twice */
   MSRT_EXECUTOR_TILES = 2,  /* overlapping tiles, where rows do not fit in memory */
-  MSRT_EXECUTOR_HALO = 3    /* parts on several ranks; not in this version */
+  MSRT_EXECUTOR_HALO = 3    /* parts on several ranks, which exchange halos; needs a split */
 };
 
 typedef struct msrt_image_info {
@@ -595,8 +595,8 @@ typedef struct msrt_image_output {
   int32_t class_bits;
   int32_t reserved; /* must be 0 */
   /* Takes a box with all channels, of the dtype that msrt_image_get_info returns. Strides are in
-   * elements; the elements of a row are adjacent. Every pixel comes once. Called by the thread that
-   * runs. A status other than MSRT_OK ends the run. */
+   * elements; the elements of a row are adjacent. Every pixel comes once. Called by one thread at a
+   * time: the one that runs, unless the image is split. An error (not MSRT_OK) ends the run. */
   msrt_status (*write)(void* user, const msrt_image_box* box, const void* data,
                        int64_t channel_stride, int64_t row_stride);
   void* write_user;
@@ -624,7 +624,7 @@ typedef struct msrt_image_config {
   const msrt_image_output* outputs;
   size_t output_count;
   size_t memory_limit_bytes; /* for everything the job holds; 0: half of the machine's memory */
-  int32_t split_rows;        /* parts for MSRT_EXECUTOR_HALO; 0: 1 */
+  int32_t split_rows;        /* parts for ranks, which are threads of this process; 0: 1 */
   int32_t split_columns;
   /* "mean=123.7,116.3,103.5 std=58.4,57.1,57.4", "scale=1/255 offset=-0.5": one number, or one for
    * each channel. NULL: pixels as they are stored. */
@@ -664,7 +664,7 @@ enum {
   /* JSON: image, results, plan; after a run also time, peak memory, computed and recomputed rows,
    * messages and bytes. */
   MSRT_IMAGE_REPORT_JSON = 0,
-  MSRT_IMAGE_REPORT_SVG = 1 /* a picture of the plan: strips or tiles, and memory */
+  MSRT_IMAGE_REPORT_SVG = 1 /* a picture of the plan: strips, tiles or parts, and memory */
 };
 /* Valid until the next report of this image. */
 MSRT_API msrt_status msrt_image_report(msrt_image* image, msrt_image_report_kind kind,

@@ -85,11 +85,11 @@ Status SetPlan(const msrt_image_config& config, JobOptions* options) {
       options->plan.executor = ImageExecutor::kTiles;
       break;
     case MSRT_EXECUTOR_HALO:
-      return Unsupported("config.executor: this version has no halo executor; use ",
-                         "MSRT_EXECUTOR_AUTO");
+      options->plan.executor = ImageExecutor::kHalo;
+      break;
     default:
       return InvalidArgument("config.executor is ", config.executor,
-                             ", must be one of MSRT_EXECUTOR_AUTO, _STREAM and _TILES");
+                             ", must be one of MSRT_EXECUTOR_AUTO, _STREAM, _TILES and _HALO");
   }
   options->plan.memory_limit_bytes = config.memory_limit_bytes;
   if (config.split_rows != 0) options->split_rows = config.split_rows;

@@ -5,7 +5,6 @@
 
 #include "core/api/image.h"
 #include "core/api/json_writer.h"
-#include "core/image/image_explain.h"
 
 namespace msrt {
 namespace {
@@ -19,7 +18,7 @@ void WriteImage(const ImageInfo& info, JsonWriter* json) {
 }
 
 void WritePlan(const ImageJob& job, JsonWriter* json) {
-  const ImagePlan& plan = job.runner().plan();
+  const ImagePlan& plan = job.plan();
   json->Key("plan");
   json->BeginObject();
   json->Field("limit_bytes", plan.limit_bytes);
@@ -58,6 +57,31 @@ void WritePhase(const ImageReport::Phase& phase, JsonWriter* json) {
   json->EndObject();
 }
 
+// Messages are those of halos; one process sends none.
+void WriteRanks(const std::vector<RankWork>& ranks, JsonWriter* json) {
+  int64_t messages = 0, bytes = 0;
+  for (const RankWork& work : ranks) messages += work.messages, bytes += work.message_bytes;
+  json->Field("messages", messages);
+  json->Field("message_bytes", bytes);
+  if (ranks.empty()) return;
+  json->Key("ranks");
+  json->BeginArray();
+  for (const RankWork& work : ranks) {
+    json->BeginObject();
+    json->Field("seconds", work.seconds);
+    json->Field("exposed_seconds", work.exposed_seconds);
+    json->Field("exchanges", work.exchanges);
+    json->Field("messages", work.messages);
+    json->Field("message_bytes", work.message_bytes);
+    json->Field("result_bytes", work.result_bytes);
+    json->Field("peak_bytes", work.peak_bytes);
+    json->Field("expected_bytes", work.expected_bytes);
+    json->Field("computed_rows", work.computed_rows);
+    json->EndObject();
+  }
+  json->EndArray();
+}
+
 void WriteRun(const JobReport& run, JsonWriter* json) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -69,12 +93,10 @@ void WriteRun(const JobReport& run, JsonWriter* json) {
               run.seconds > 0 ? static_cast<double>(run.pixels) / run.seconds : 0.0);
   json->Field("peak_bytes", run.run.peak_bytes);
   json->Field("peak_rss_bytes", static_cast<int64_t>(usage.ru_maxrss) * 1024);
-  json->Field("recomputed_rows", run.run.recomputed_rows);
+  json->Field("recomputed_rows", run.recomputed_rows);
   json->Field("resumed_rows", run.resumed_rows);
   json->Field("decoded_blocks", run.decoded_blocks);
-  // Of ranks; one process sends none.
-  json->Field("messages", 0);
-  json->Field("message_bytes", 0);
+  WriteRanks(run.ranks, json);
   json->Key("phases");
   json->BeginArray();
   for (const ImageReport::Phase& phase : run.run.phases) WritePhase(phase, json);
@@ -94,10 +116,9 @@ std::string ImageReportJson(const ImageJob& job, const JobReport* run) {
   json.EndObject();
   json.Key("outputs");
   json.BeginArray();
-  const Graph& graph = job.runner().graph();
   for (size_t o = 0; o < job.options().outputs.size(); ++o) {
     json.BeginObject();
-    json.Field("name", graph.value(graph.outputs[o]).name);
+    json.Field("name", job.output_name(o));
     if (!job.options().outputs[o].path.empty()) json.Field("path", job.options().outputs[o].path);
     WriteImage(job.result(o), &json);
     json.EndObject();
@@ -114,8 +135,7 @@ std::string ImageReportJson(const ImageJob& job, const JobReport* run) {
 }
 
 Result<std::string> ImageReportSvg(const ImageJob& job) {
-  return ImagePlanSvg(job.runner(),
-                      job.options().input.path.empty() ? "an image" : job.options().input.path);
+  return job.DrawPlan(job.options().input.path.empty() ? "an image" : job.options().input.path);
 }
 
 Result<std::vector<int64_t>> ParseBands(std::string_view text) {

@@ -167,6 +167,40 @@ TEST_F(Images, CallbacksGetTheBitsOfTheWhole) {
   }
 }
 
+TEST_F(Images, PartsOnRanksHaveTheBitsOfTheWhole) {
+  config_.split_rows = 2, config_.split_columns = 2;
+  config_.memory_limit_bytes = size_t{1} << 30;
+  for (const msrt_executor executor :
+       {MSRT_EXECUTOR_HALO, MSRT_EXECUTOR_STREAM, MSRT_EXECUTOR_TILES, MSRT_EXECUTOR_AUTO}) {
+    config_.executor = executor;
+    std::fill(result_.begin(), result_.end(), -1.0f);
+    msrt_image* image = Create();
+    ASSERT_NE(image, nullptr);
+    MSRT_EXPECT_OK(msrt_image_run(image));
+    EXPECT_EQ(result_, Expected()) << executor;
+    const char* text = nullptr;
+    MSRT_EXPECT_OK(msrt_image_report(image, MSRT_IMAGE_REPORT_JSON, &text));
+    EXPECT_EQ(nlohmann::json::parse(text)["ranks"].size(), 4u);
+    MSRT_EXPECT_OK(msrt_image_report(image, MSRT_IMAGE_REPORT_SVG, &text));
+    EXPECT_EQ(std::string(text).substr(0, 4), "<svg");
+    msrt_image_destroy(image);
+  }
+}
+
+TEST_F(Images, FailingCallbackEndsAllRanks) {
+  config_.split_rows = 3;
+  config_.memory_limit_bytes = size_t{1} << 30;
+  read_status_ = MSRT_IO;
+  for (const msrt_executor executor : {MSRT_EXECUTOR_HALO, MSRT_EXECUTOR_STREAM}) {
+    config_.executor = executor;
+    msrt_image* image = Create();
+    EXPECT_EQ(msrt_image_run(image), MSRT_IO) << msrt_error_message();
+    EXPECT_NE(std::string(msrt_error_message()).find("config.read returned 9"), std::string::npos)
+        << msrt_error_message();
+    msrt_image_destroy(image);
+  }
+}
+
 TEST_F(Images, FileHasTheBitsOfTheWhole) {
   const std::string path = folder_ + "/result.npy";
   output_.write = nullptr, output_.path = path.c_str();
@@ -228,10 +262,12 @@ TEST_F(Images, ConfigsAreRefusedWithTheReason) {
   source_.channels = 3;
   Refused(MSRT_INVALID_ARGUMENT, "takes 2; choose as many bands");
   source_.channels = kChannels;
-  config_.split_rows = 2;
-  Refused(MSRT_UNSUPPORTED, "leave the split out");
+  config_.split_rows = -2;
+  Refused(MSRT_INVALID_ARGUMENT, "has no parts");
+  config_ = good, config_.split_rows = kRows + 1;
+  Refused(MSRT_INVALID_ARGUMENT, "cannot be split into");
   config_ = good, config_.executor = MSRT_EXECUTOR_HALO;
-  Refused(MSRT_UNSUPPORTED, "no halo executor");
+  Refused(MSRT_INVALID_ARGUMENT, "needs several ranks");
   config_ = good, config_.executor = 9;
   Refused(MSRT_INVALID_ARGUMENT, "config.executor is 9");
   config_ = good, config_.normalize = "mean=1,2,3";

@@ -1,4 +1,6 @@
 // Gradients through control flow against formulas.
+#include <numeric>
+
 #include "core/autodiff/autodiff_testing.h"
 #include "core/autodiff/prepare.h"
 
@@ -282,20 +284,31 @@ TEST(ControlGradients, ScanRunsBackward) {
   EXPECT_EQ(got[4], (Doubles{36 + 35 + 26, 58 + 54 + 38}));
 }
 
-// The body declares no size for its carried value, so that it might change.
+// A carried value grows, n times: y = w * all products of two elements of y.
 TEST(ControlGradients, CarriedValuesOfOpenSizeAreSavedInLists) {
   ModuleBuilder m(2);
   const Type open = Type::Tensor(DType::kF64, {kUnknownDim});
-  const ValueId x = m.Input(0, Type::Tensor(DType::kF64, {1})), w = m.Input(0, kDouble);
-  m.Output(0, m.Control(0, "", "Loop", {m.Number(0, 3), kNoValue, x, w},
+  const ValueId x = m.Input(0, Type::Tensor(DType::kF64, {2})), w = m.Input(0, kDouble);
+  m.Output(0, m.Control(0, "", "Loop", {m.Input(0), kNoValue, x, w},
                         {{"body", GraphRef{1}}, {"carried", int64_t{1}}}, {open})[0]);
   m.Input(1);
   m.Output(1, m.Input(1, kFlag));
   const ValueId y = m.Input(1, open), c = m.Input(1, kDouble);
-  m.Output(1, m.Op(1, "Mul", {m.Op(1, "Mul", {y, y}), c}));
-  // y after three iterations: w^7 x^8.
-  const auto got = Differentiated(m.module, {TensorOf({1}, {1}), TensorOf(2)});
-  EXPECT_EQ(got, (std::vector<Doubles>{{128}, {8 * 128}, {7 * 64}}));
+  const auto unsqueezed = [&](int64_t axis) {
+    return m.Op(1, "Unsqueeze", {y}, {{"axes", std::vector<int64_t>{axis}}});
+  };
+  const ValueId products = m.Op(1, "Mul", {unsqueezed(0), unsqueezed(1)});
+  const ValueId flat = m.Op(1, "Reshape", {products}, {{"shape", std::vector<int64_t>{-1}}});
+  m.Output(1, m.Op(1, "Mul", {flat, c}));
+  // The sum of the elements becomes w s^2, then w^3 s^4.
+  const auto got = Differentiated(m.module, {TensorOf({2}, {1, 2}), TensorOf(2), Number(2)});
+  ASSERT_EQ(got.size(), 3u);
+  EXPECT_EQ(got[0].size(), 16u);
+  EXPECT_EQ(std::accumulate(got[0].begin(), got[0].end(), 0.0), 8 * 81);
+  EXPECT_EQ(got[1], (Doubles{4 * 8 * 27, 4 * 8 * 27}));
+  EXPECT_EQ(got[2], (Doubles{3 * 4 * 81}));
+  EXPECT_EQ(Differentiated(m.module, {TensorOf({2}, {1, 2}), TensorOf(2), Number(0)}),
+            (std::vector<Doubles>{{1, 2}, {1, 1}, {0}}));
 }
 
 TEST(ControlGradients, StateIsWrittenOnce) {

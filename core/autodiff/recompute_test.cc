@@ -178,8 +178,21 @@ TEST(Recompute, BlocksAreComputedAgainWithTheSameBits) {
   EXPECT_EQ(CountOf(Compiled(net.module), "MatMul"), products + 3);
 }
 
+// The bytes of the tensors of one run, after all passes.
+size_t ArenaBytes(const Network& net) {
+  CompileOptions options;
+  options.place.delegates = {"reference"};
+  auto model = CompileModule(TestEnvironment(), net.module, options);
+  if (!model.ok()) return ADD_FAILURE() << model.status().message(), 0;
+  auto session = Session::Create(*std::move(model), 0, {});
+  if (!session.ok()) return ADD_FAILURE() << session.status().message(), 0;
+  EXPECT_TRUE(RunSession(**session, net.inputs).ok());
+  return (*session)->memory().arena_bytes;
+}
+
 TEST(Recompute, BudgetIsKept) {
   Network all = DeepNetwork(12);
+  size_t arena = ArenaBytes(all);
   const auto want = RunBoth(all.module, all.inputs);
   const auto kept = RecomputeToBudget(&all.module.main(), all.forward_nodes, 1e12);
   ASSERT_TRUE(kept.ok()) << kept.status().message();
@@ -193,6 +206,10 @@ TEST(Recompute, BudgetIsKept) {
     EXPECT_LE(plan->peak_bytes, part * kept->peak_bytes);
     ASSERT_TRUE(Validate(&net.module).ok()) << Validate(&net.module).message();
     EXPECT_EQ(RunBoth(net.module, net.inputs), want);
+    // The less memory is planned, the less a run takes.
+    const size_t bytes = ArenaBytes(net);
+    EXPECT_LT(bytes, arena) << part;
+    arena = bytes;
   }
   EXPECT_EQ(RecomputeToBudget(&all.module.main(), all.forward_nodes, 100).status().code(),
             Code::kLimitExceeded);

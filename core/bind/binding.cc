@@ -226,6 +226,16 @@ class Binder {
     for (const StateUpdate* u : updates_) {
       if (u->made < out_.end_step && groups_[u->value].in_arena) locate(u->value, u->slot, true);
     }
+    for (size_t s = out_.begin_step; s < out_.end_step; ++s) {
+      const Step& step = program_.steps[s];
+      if (!step.is_kept || skipped_[s]) continue;
+      const BufferId b = step.outputs[0];
+      const size_t current = step.access == StateAccess::kInPlace ? 1 : 0;
+      const auto layout = static_cast<size_t>(program_.buffers[b].state.layout);
+      groups_[b].in_arena = false;
+      out_.locations[b] = {Location::kStateCopy, MemoryOf(b), step.slot, 2 * layout + current,
+                           nullptr};
+    }
   }
 
   // Sets the locations of all buffers with memory outside the arena.
@@ -355,8 +365,9 @@ class Binder {
       for (BufferId b : step.inputs) AddView(b, &bound);
       for (BufferId b : step.outputs) AddView(b, &bound);
       bound.touches_state =
-          std::any_of(bound.locations.begin(), bound.locations.end(),
-                      [](const Location& l) { return l.kind == Location::kState; });
+          std::any_of(bound.locations.begin(), bound.locations.end(), [](const Location& l) {
+            return l.kind == Location::kState || l.kind == Location::kStateCopy;
+          });
       if (step.kind == StepKind::kKernel) {
         bound.kernel = std::make_shared<const BoundKernel>(std::move(kernels_[next_kernel++]));
         const auto workspace = workspaces_.find(static_cast<uint32_t>(s));
@@ -367,6 +378,7 @@ class Binder {
       } else if (step.kind == StepKind::kStateRead || step.kind == StepKind::kStateWrite) {
         bound.slot = step.slot;
       }
+      bound.is_kept = step.is_kept;
       out_.max_views = std::max(out_.max_views, bound.views.size());
       out_.bytes +=
           sizeof(BoundStep) + bound.views.size() * (sizeof(TensorView) + sizeof(Location)) + 256;
@@ -440,7 +452,7 @@ class Binder {
   const uint32_t depth_;
   std::vector<Type> states_;     // of program_.state_slots, after the steps propagated so far
   std::vector<bool> is_output_;  // by buffer
-  std::vector<const StateUpdate*> updates_;  // that the sizes admit
+  std::vector<const StateUpdate*> updates_;                   // that the sizes admit
   std::vector<Group> groups_;                                 // by root buffer
   std::vector<bool> skipped_;                                 // by step: its outputs are known
   std::vector<BoundKernel> kernels_;                          // in the order of their steps

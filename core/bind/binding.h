@@ -16,13 +16,23 @@ namespace msrt {
 
 // Where the bytes of a buffer are during a run.
 struct Location {
-  enum Kind : uint8_t { kNowhere, kArena, kConstant, kInput, kOutput, kState, kEarlier, kHeld };
+  enum Kind : uint8_t {
+    kNowhere,
+    kArena,
+    kConstant,
+    kInput,
+    kOutput,
+    kState,
+    kStateCopy,  // kept with a slot, on a device or in another layout
+    kEarlier,
+    kHeld
+  };
   Kind kind = kNowhere;
   uint16_t device = 0;  // whose memory it is; 0: the host's
   // Index of the input, output, state slot or held value; kEarlier: of the binding in the chain.
   uint32_t index = 0;
   // In the arena (kArena, kEarlier), or in the input or output. kState: 1 for the current value, 0
-  // for the one before the run.
+  // for the one before the run; kStateCopy: the same, plus twice the layout.
   size_t offset = 0;
   const std::byte* data = nullptr;  // kConstant
 };
@@ -49,6 +59,7 @@ struct BoundStep {
   uint32_t step;               // index in the program
   uint32_t slot = 0;           // for state steps
   bool touches_state = false;  // a kernel that reads or writes slots in place
+  bool is_kept = false;        // a transfer that runs only if its result is not kept with the slot
   std::shared_ptr<const BoundKernel> kernel;  // pieces share them
   // Inputs, then outputs; `views[i].data` is filled from `locations[i]` at run time.
   std::vector<TensorView> views;

@@ -177,7 +177,8 @@ class WaitPlanner {
     for (const BoundStep& bound : out_.steps) {
       if (bound.queue == kHostQueue) continue;
       const bool fits = (queue == kHostQueue || queue == bound.queue) && bound.waits.empty() &&
-                        bound.event < 0 && bound.kind != StepKind::kCopyToDevice &&
+                        bound.event < 0 && !bound.is_kept &&
+                        bound.kind != StepKind::kCopyToDevice &&
                         bound.kind != StepKind::kCopyToHost;
       if (!fits) return;
       queue = bound.queue;

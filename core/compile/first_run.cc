@@ -32,7 +32,7 @@ Status PrepareFirstRun(const CompiledModel& model, const EntryProgram& entry,
     request.states.push_back(model.module.states[slot].initial.type());
   MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Binding> binding,
                         BindingFor(model, entry, request));
-  // What does not fit is computed by pieces, whose kernels have other shapes.
+  // A run that does not fit is computed by pieces, whose kernels have other shapes.
   if (BytesOfRun(request, *binding) > static_cast<double>(PhysicalMemoryBytes())) return OkStatus();
   return RunOnTeam(*model.parallel, [&]() -> Status {
     for (const BoundStep& step : binding->steps) {

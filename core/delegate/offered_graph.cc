@@ -134,9 +134,10 @@ void OfferedGraph::FindTypicalTypes(std::span<const Dims> typical_dims, const Mo
 
 void OfferedGraph::FindState(const Module& module) {
   for (const Node& node : graph_.nodes) {
-    if (node.def == nullptr || node.def->effect != Effect::kState || node.outputs.empty()) continue;
+    if (node.def == nullptr || node.def->effect != Effect::kState) continue;
     const auto slot = static_cast<uint32_t>(std::get<int64_t>(*node.attrs.Find("slot")));
-    state_[node.outputs[0]] = {slot, module.states[slot].role};
+    if (node.outputs.empty()) written_slots_.insert(slot);
+    else state_[node.outputs[0]] = {slot, module.states[slot].role};
   }
 }
 
@@ -247,6 +248,13 @@ std::array<double, kLayoutCount> OfferedGraph::TypicalBytes(ValueId v) const {
       bytes[l] = static_cast<double>(BytesIn(static_cast<Layout>(l), t.dtype, t.dims));
   }
   return bytes;
+}
+
+std::array<double, kLayoutCount> OfferedGraph::MovedBytes(ValueId v) const {
+  const auto read = state_.find(v);
+  const bool stays = read != state_.end() && read->second.second != StateRole::kCache &&
+                     !written_slots_.contains(read->second.first);
+  return stays ? std::array<double, kLayoutCount>() : TypicalBytes(v);
 }
 
 }  // namespace msrt

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "core/delegate/attr_views.h"
@@ -73,6 +74,9 @@ class OfferedGraph {
 
   // The bytes of a value at its typical shape, by layout; 0 if the shape is not known.
   std::array<double, kLayoutCount> TypicalBytes(ValueId value) const;
+  // The same, as far as it is moved in each run: none of a slot that is not a cache and that the
+  // graph does not write, because its copies are kept while it does not change.
+  std::array<double, kLayoutCount> MovedBytes(ValueId value) const;
 
   static constexpr int64_t kTypicalExtent = 128;
 
@@ -99,6 +103,7 @@ class OfferedGraph {
   std::vector<std::vector<uint32_t>> readers_;
   std::vector<bool> is_output_;
   std::map<ValueId, std::pair<uint32_t, StateRole>> state_;  // slot and role of state reads
+  std::set<uint32_t> written_slots_;
   std::vector<CarriedPair> carried_;
   std::vector<std::pair<ValueId, std::string>> homes_;
   const OfferedModule* module_ = nullptr;

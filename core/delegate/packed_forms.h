@@ -43,7 +43,7 @@ class PackedForms {
     PackingId id;
     Bytes data;
   };
-  // Of two forms with the same name the first is kept.
+  // If two forms have the same name, the first is kept.
   void Add(Form form);
 
   const Log log_;

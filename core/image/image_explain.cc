@@ -1,41 +1,19 @@
 #include "core/image/image_explain.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 
 #include "core/base/utf8.h"
+#include "core/image/svg_page.h"
 
 namespace msrt {
 namespace {
 
-constexpr double kMargin = 20, kLine = 18, kPicture = 420, kTable = 620, kGap = 30;
+constexpr double kMargin = SvgPage::kMargin, kLine = SvgPage::kLine, kPicture = 420, kTable = 620,
+                 kGap = 30;
 constexpr size_t kMaxListed = 60;        // values in the table of a phase
 constexpr int64_t kMaxDrawnLines = 200;  // of strips, or of tiles along one side
-constexpr std::string_view kImageFill = "#eef3f8", kStripFill = "#bcd7f0", kReadFill = "#f5d7a9",
-                           kLineColour = "#8a8a8a";
-
-std::string Fixed(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", value);
-  return text;
-}
-
-std::string ForXml(std::string_view text) {
-  std::string out;
-  for (const char c : Printable(text)) {
-    if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '"') out += "&quot;";
-    else out += c;
-  }
-  return out;
-}
-
-std::string Mebibytes(size_t bytes) {
-  return Fixed(static_cast<double>(bytes) / (1 << 20)) + " MiB";
-}
+constexpr std::string_view kImageFill = "#eef3f8", kStripFill = "#bcd7f0", kReadFill = "#f5d7a9";
 
 // The largest part of a value that is retained between two strips.
 struct Retained {
@@ -58,7 +36,7 @@ std::vector<Retained> RetainedOf(const PieceRunner& runner, const RowSchedule& s
   return list;
 }
 
-class PlanDrawing {
+class PlanDrawing : private SvgPage {
  public:
   explicit PlanDrawing(const ImageRunner& runner)
       : runner_(runner),
@@ -80,31 +58,10 @@ class PlanDrawing {
       MSRT_RETURN_IF_ERROR(phase.executor == ImageExecutor::kTiles ? DrawTiles(phase)
                                                                    : DrawStrips(phase));
     }
-    return StrCat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"",
-                  Fixed(2 * kMargin + kPicture + kGap + kTable), "\" height=\"",
-                  Fixed(y_ + kMargin),
-                  "\" font-family=\"sans-serif\">\n<rect width=\"100%\" height=\"100%\" "
-                  "fill=\"white\"/>\n",
-                  body_, "</svg>\n");
+    return Finish(2 * kMargin + kPicture + kGap + kTable);
   }
 
  private:
-  void TextAt(double x, double y, std::string_view text, int size = 12) {
-    StrAppend(&body_, "<text x=\"", Fixed(x), "\" y=\"", Fixed(y), "\" font-size=\"", size, "\">",
-              ForXml(text), "</text>\n");
-  }
-  void Text(double x, std::string_view text, int size = 12) { TextAt(x, y_ += kLine, text, size); }
-  void Rectangle(double x, double y, double width, double height, std::string_view fill,
-                 std::string_view extra = "") {
-    StrAppend(&body_, "<rect x=\"", Fixed(x), "\" y=\"", Fixed(y), "\" width=\"",
-              Fixed(std::max(width, 0.5)), "\" height=\"", Fixed(std::max(height, 0.5)),
-              "\" fill=\"", fill, "\" ", extra, "/>\n");
-  }
-  void LineTo(double x, double y, double to_x, double to_y) {
-    StrAppend(&body_, "<line x1=\"", Fixed(x), "\" y1=\"", Fixed(y), "\" x2=\"", Fixed(to_x),
-              "\" y2=\"", Fixed(to_y), "\" stroke=\"", kLineColour, "\" stroke-width=\"0.5\"/>\n");
-  }
-
   std::string Describe(const PhasePlan& plan) const {
     std::string names;
     for (const StreamTarget& t : plan.phase.targets)
@@ -124,7 +81,7 @@ class PlanDrawing {
     const double scale = Scale();
     Rectangle(kMargin, top, static_cast<double>(image_[3]) * scale,
               static_cast<double>(image_[2]) * scale, kImageFill,
-              StrCat("stroke=\"", kLineColour, "\""));
+              StrCat("stroke=\"", SvgPage::kLineColour, "\""));
     if (part.rank() != 4) return;
     Rectangle(kMargin + static_cast<double>(part[3].begin) * scale,
               top + static_cast<double>(part[2].begin) * scale,
@@ -218,8 +175,6 @@ class PlanDrawing {
   const ImageRunner& runner_;
   const PieceRunner& pieces_;
   const Dims image_;
-  double y_ = kMargin / 2;
-  std::string body_;
 };
 
 }  // namespace

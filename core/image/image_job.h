@@ -1,6 +1,7 @@
 // One job over an image: reads a source, normalizes, runs the model by rows or tiles, and writes
 // the results, under a memory limit. A result has its name only when it is complete; a job that was
-// interrupted can be continued.
+// interrupted can be continued. Several ranks can share a job: by exchanging halos, or by computing
+// rows or tiles of different parts. Rank 0 writes the results.
 #pragma once
 
 #include <atomic>
@@ -13,6 +14,7 @@
 #include "core/image/image_normalize.h"
 #include "core/image/image_result.h"
 #include "core/image/image_runner.h"
+#include "core/image/rank_results.h"
 #include "core/image/image_sink.h"
 #include "core/image/image_source.h"
 
@@ -46,6 +48,10 @@ struct JobOptions {
   ImagePlanOptions plan = {};
   // Parts of the image for several ranks, rows x columns. 1 x 1: no split.
   int64_t split_rows = 1, split_columns = 1;
+  // All ranks of the job, as many as parts; it outlives the job, which alone uses it. Every rank
+  // creates and runs the same job, with a runtime and a memory limit of its own. Null: the ranks
+  // are threads of this process, which share the limit and the threads of the environment.
+  Communicator* communicator = nullptr;
   Normalization normalization = {};
   std::string mask = {};      // a file; where its first channel is 0, there is no content
   bool use_no_data = true;    // pixels of the image's no-data value have no content
@@ -57,9 +63,12 @@ struct JobOptions {
   std::function<void(const JobProgress&)> progress = {};
 };
 
+// On rank 0 everything is of all ranks, but for `run` and `plan`.
 struct JobReport {
   ImageReport run;
   ImagePlan plan;
+  int64_t recomputed_rows = 0;
+  std::vector<RankWork> ranks;  // empty: there was one
   double compile_seconds = 0, seconds = 0;
   int64_t pixels = 0;        // of the image
   int64_t resumed_rows = 0;  // of the first output, that were there before
@@ -76,7 +85,12 @@ class ImageJob {
 
   const ImageInfo& image() const;
   const ImageInfo& result(size_t output) const;
-  const ImageRunner& runner() const;
+  const std::string& output_name(size_t output) const;
+  const ImagePlan& plan() const;
+  // One line for each phase.
+  std::string DescribePlan() const;
+  // A picture of the plan (SVG): strips, tiles or parts, halos, messages and memory.
+  Result<std::string> DrawPlan(std::string_view title) const;
   const JobOptions& options() const;
   // Identifies everything that determines the pixels of the results: model, image, options.
   uint64_t identity() const;
@@ -87,8 +101,14 @@ class ImageJob {
 
  private:
   class Impl;
-  explicit ImageJob(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  ImageJob();
+  Impl& first() const { return *ranks_[0]; }
+  template <typename Body>
+  Status ForEachRank(const Body& body);
+
+  // Communicators of ranks that are threads of this process; they outlive the ranks.
+  std::vector<std::unique_ptr<Communicator>> communicators_;
+  std::vector<std::unique_ptr<Impl>> ranks_;  // of this process, the one to report first
 };
 
 }  // namespace msrt

@@ -163,9 +163,7 @@ class ImagePlanner {
  public:
   ImagePlanner(const PieceRunner& runner, size_t weight_bytes, const ImagePlanOptions& options)
       : runner_(runner), options_(options) {
-    plan_.limit_bytes = options.memory_limit_bytes != 0
-                            ? options.memory_limit_bytes
-                            : static_cast<size_t>(PhysicalMemoryBytes() / 2);
+    plan_.limit_bytes = MemoryLimitOf(options);
     plan_.fixed_bytes = weight_bytes + runner.packed_bytes() + options.caller_bytes;
   }
 
@@ -277,10 +275,17 @@ std::string_view ExecutorName(ImageExecutor executor) {
       return "stream";
     case ImageExecutor::kTiles:
       return "tiles";
+    case ImageExecutor::kHalo:
+      return "halo";
     case ImageExecutor::kAuto:
       break;
   }
   return "auto";
+}
+
+size_t MemoryLimitOf(const ImagePlanOptions& options) {
+  if (options.memory_limit_bytes != 0) return options.memory_limit_bytes;
+  return static_cast<size_t>(PhysicalMemoryBytes() / 2);
 }
 
 size_t BytesOfBox(const PieceRunner& runner, ValueId value, const Box& box) {

@@ -13,6 +13,7 @@ enum class ImageExecutor : uint8_t {
   kAuto,
   kStream,  // rolling rows: nothing is computed twice
   kTiles,   // overlapping tiles: borders are computed again by each neighbour
+  kHalo,    // each rank computes its part at once and exchanges halos (image_job.h)
 };
 std::string_view ExecutorName(ImageExecutor executor);
 
@@ -48,6 +49,9 @@ struct ImagePlan {
   size_t fixed_bytes = 0;  // weights, their packed forms, and memory of the caller
   size_t peak_bytes = 0;   // expected
 };
+
+// Returns the limit in bytes, whatever the options say of it.
+size_t MemoryLimitOf(const ImagePlanOptions& options);
 
 // `weight_bytes` are the constants of the model. kLimitExceeded, with the amount that would
 // suffice, if nothing fits.

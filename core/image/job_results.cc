@@ -115,6 +115,7 @@ Status JobResults::ForEachBand(const ImageWindow& window, const Body& body) {
 }
 
 Status JobResults::Write(size_t output, const Box& box, const TensorView& memory) {
+  const std::lock_guard lock(mutex_);
   if (sinks_[output] == nullptr) return OkStatus();
   const ImageWindow whole = WindowOf(box);
   MSRT_RETURN_IF_ERROR(ForEachBand(whole, [&](const ImageWindow& window) {
@@ -144,6 +145,7 @@ Status JobResults::WriteBand(size_t output, const ImageWindow& window, const Ten
 }
 
 Status JobResults::Skip(size_t output, const Box& box) {
+  const std::lock_guard lock(mutex_);
   if (sinks_[output] == nullptr) return OkStatus();
   MSRT_RETURN_IF_ERROR(ForEachBand(
       WindowOf(box), [&](const ImageWindow& window) { return SkipBand(output, window); }));
@@ -161,6 +163,7 @@ Status JobResults::SkipBand(size_t output, const ImageWindow& window) {
 }
 
 Result<bool> JobResults::Wanted(size_t output, const Box& box) {
+  const std::lock_guard lock(mutex_);
   const ImageWindow window = WindowOf(box);
   const ImageSink* const sink = sinks_[output].get();
   if (sink == nullptr || sink->IsFinished(window)) return false;
@@ -173,6 +176,11 @@ int64_t JobResults::finished_rows() const {
 }
 
 Status JobResults::Sync() {
+  const std::lock_guard lock(mutex_);
+  return SyncAll();
+}
+
+Status JobResults::SyncAll() {
   since_sync_ = StopWatch();
   for (const auto& sink : sinks_) {
     if (sink != nullptr) MSRT_RETURN_IF_ERROR(sink->Sync());
@@ -181,7 +189,7 @@ Status JobResults::Sync() {
 }
 
 Status JobResults::SyncNowAndThen() {
-  return since_sync_.Millis() < options_.sync_seconds * 1e3 ? OkStatus() : Sync();
+  return since_sync_.Millis() < options_.sync_seconds * 1e3 ? OkStatus() : SyncAll();
 }
 
 Status JobResults::Finish() {

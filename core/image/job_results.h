@@ -5,6 +5,7 @@
 #include "core/base/clock.h"
 #include "core/image/image_content.h"
 #include "core/image/image_job.h"
+#include "core/image/rank_results.h"
 
 namespace msrt {
 
@@ -12,19 +13,17 @@ namespace msrt {
 // and results that would replace a file that the job reads.
 Status CheckResultFiles(const std::string& model, const JobOptions& options);
 
-class JobResults {
+// Thread-safe but for Finish: the ranks of a job write at once.
+class JobResults final : public PieceResults {
  public:
   // `infos` describe the results in the order of the outputs. `content` outlives the object.
   static Result<std::unique_ptr<JobResults>> Create(const JobOptions& options,
                                                     std::vector<ImageInfo> infos, uint64_t identity,
                                                     ImageContent* content);
 
-  // Takes a box of an output.
-  Status Write(size_t output, const Box& box, const TensorView& memory);
-  // Writes the fill value to a box of an output that was not computed.
-  Status Skip(size_t output, const Box& box);
-  // Returns whether the box has content and is not finished.
-  Result<bool> Wanted(size_t output, const Box& box);
+  Status Write(size_t output, const Box& box, const TensorView& memory) override;
+  Status Skip(size_t output, const Box& box) override;
+  Result<bool> Wanted(size_t output, const Box& box) override;
 
   int64_t finished_rows() const;  // of the first output
   // Makes everything durable that is complete.
@@ -40,11 +39,13 @@ class JobResults {
   Status ForEachBand(const ImageWindow& window, const Body& body);
   Status WriteBand(size_t output, const ImageWindow& window, const TensorView& memory);
   Status SkipBand(size_t output, const ImageWindow& window);
+  Status SyncAll();
   Status SyncNowAndThen();
 
   const JobOptions& options_;
   const std::vector<ImageInfo> infos_;
   ImageContent& content_;
+  std::mutex mutex_;
   // Null: the result is complete from an earlier run.
   std::vector<std::unique_ptr<ImageSink>> sinks_;
   std::vector<std::byte> pixels_;

@@ -9,7 +9,7 @@ namespace {
 void ForgetTypes(Graph* graph) {
   for (const Node& node : graph->nodes) {
     for (ValueId v : node.outputs) {
-      if (v == kNoValue || node.def == nullptr) continue;
+      if (v == kNoValue) continue;
       Type& type = graph->value(v).type;
       if (type.is_tensor()) type = Type::UnrankedTensor(type.dtype);
     }

@@ -22,7 +22,7 @@ bool AllAre(const std::optional<std::vector<int64_t>>& list, int64_t value) {
 // Whether the output of the node equals its first input, element by element.
 bool DoesNothing(const Rewriter& r, const Node& node) {
   if (node.inputs.empty() || node.inputs[0] == kNoValue) return false;
-  if (node.op == "Identity" || node.op == "StopGradient") return true;
+  if (node.op == "Identity") return true;
   if (node.op == "Dropout")
     return !DrawsNumbers(node) && (node.outputs.size() < 2 || node.outputs[1] == kNoValue);
   const NodeView view(r.graph(), node);
@@ -162,6 +162,9 @@ bool PushTransposeBehind(Rewriter* r, size_t n) {
 }
 
 bool Simplify(Rewriter* r, size_t n) {
+  // It has had its effect: passes run after differentiation.
+  if (r->IsLive(n, "msrt") && r->node(n).op == "StopGradient")
+    return r->Forward(n, r->node(n).inputs[0]);
   if (!r->IsLive(n) || r->node(n).outputs.size() != 1) return false;
   const Node& node = r->node(n);
   if (node.outputs[0] == kNoValue) return false;  // a loop for its effects

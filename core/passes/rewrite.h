@@ -33,10 +33,10 @@ class Rewriter {
   const Node& node(size_t n) const { return graph_->nodes[n]; }
   // Whether the node has not been removed.
   bool IsPresent(size_t n) const { return !gone_[n]; }
-  // Whether the node is present and a known op of ONNX's domain, and not a piece of a larger node,
-  // whose local attributes no pattern accounts for.
-  bool IsLive(size_t n) const {
-    return !gone_[n] && node(n).def != nullptr && node(n).domain.empty() && !pieces_[n];
+  // Whether the node is present and a known op of the domain (ONNX's by default), and not a piece
+  // of a larger node, whose local attributes no pattern accounts for.
+  bool IsLive(size_t n, std::string_view domain = {}) const {
+    return !gone_[n] && node(n).def != nullptr && node(n).domain == domain && !pieces_[n];
   }
   bool Is(size_t n, std::string_view op) const { return IsLive(n) && node(n).op == op; }
 

@@ -58,7 +58,7 @@ TEST(ChooseArithmetic, GroupsDecideForNodesThatNeedThem) {
   // Node 1 runs only with 0 or with 2; the preferred group sets all of its nodes.
   EXPECT_EQ(Choose(3, {{{0}, "rounded"}, {{2}, "rounded"}, {{0, 1}, "b"}, {{1, 2}, "a"}}),
             (Names{"rounded", "a", "a"}));
-  // What a group has set stays.
+  // A name that a group has set stays.
   EXPECT_EQ(Choose(3, {{{0, 1}, "a"}, {{1, 2}, "b"}}), (Names{"a", "a", ""}));
   EXPECT_EQ(Choose(3, {{{0, 1}, "a"}, {{1, 2}, "a"}}), (Names{"a", "a", "a"}));
   // The host runs node 1 by itself.

@@ -124,12 +124,11 @@ double FixedBytes(const OfferedGraph& offered, const Candidate& candidate) {
   return ConstantBytes(offered, candidate.nodes) + static_cast<double>(candidate.workspace_bytes);
 }
 
-double BorderBytes(const OfferedGraph& graph, const AssignProblem& problem,
-                   const AssignOption& option) {
+double BorderBytes(const OfferedGraph& graph, const AssignOption& option) {
   double bytes = 0;
   const auto add = [&](const auto& list) {
     for (const auto& [value, state] : list)
-      bytes += ArenaBytes(problem.values[value].bytes[static_cast<size_t>(state.layout)]);
+      bytes += ArenaBytes(graph.TypicalBytes(ValueId(value))[static_cast<size_t>(state.layout)]);
   };
   add(option.inputs);
   add(option.outputs);
@@ -477,7 +476,7 @@ AssignProblem Placer::MakeProblem(std::vector<uint32_t>* option_of) const {
   const std::vector<int32_t> producers = graph.Producers();
   for (uint32_t v = 0; v < graph.value_count(); ++v) {
     if (graph.value(ValueId(v)).constant != nullptr) continue;
-    problem.values[v] = {graph_.TypicalBytes(ValueId(v)), producers[v],
+    problem.values[v] = {graph_.MovedBytes(ValueId(v)), producers[v],
                          graph_.ReadersOf(ValueId(v)), graph_.IsOutput(ValueId(v))};
   }
   // A delegate is launched for each of its devices.
@@ -580,7 +579,7 @@ void Placer::SetCaps(std::span<const uint32_t> option_of, AssignProblem* problem
       AssignOption& option = problem->options[i];
       if (option.device != d || option.delegate == kHostWork) continue;
       option.memory_bytes = FixedBytes(graph_, candidates_[option_of[i]].candidate) +
-                            (in_turn ? 0 : BorderBytes(graph_, *problem, option));
+                            (in_turn ? 0 : BorderBytes(graph_, option));
     }
   }
 }

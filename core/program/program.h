@@ -86,8 +86,11 @@ struct Step {
   Dims granule = {};  // empty: none
   bool packs_constants = false;
   bool tail = false;  // the last step, whose results are the graph's: its frame is no longer needed
-  uint32_t slot = 0;  // for state steps
-  StateAccess access = StateAccess::kCopy;  // for state reads
+  uint32_t slot = 0;  // for state steps and kept transfers
+  StateAccess access = StateAccess::kCopy;  // for state reads and kept transfers
+  // A transfer of a slot's value whose result is kept with the slot until the value changes; see
+  // state_use.h.
+  bool is_kept = false;
 };
 
 struct Program {

@@ -337,7 +337,7 @@ BufferId ProgramBuilder::Transfer(StepKind kind, uint32_t n, BufferId from, Tens
 }
 
 double ProgramBuilder::SecondsOf(StepKind kind, TensorState from, TensorState to, ValueId v) const {
-  const TransferPrices prices(transfers_, program_.offered->TypicalBytes(v));
+  const TransferPrices prices(transfers_, program_.offered->MovedBytes(v));
   if (prices.IsDirect(from, to)) return prices.direct(from, to);
   return kind == StepKind::kConvert        ? prices.convert(to.layout)
          : kind == StepKind::kCopyToDevice ? prices.copy_to(to)

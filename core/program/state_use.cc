@@ -136,6 +136,7 @@ class AccessPlanner {
       Step& step = program_.steps[s];
       if (step.kind == StepKind::kStateRead) step.access = AccessOfRead(s, step);
     }
+    KeepTransfers();
     for (uint32_t s = 0; s < program_.steps.size(); ++s) {
       Step& step = program_.steps[s];
       if (step.kind != StepKind::kStateWrite || !CanMakeInSlot(s, step)) continue;
@@ -202,6 +203,36 @@ class AccessPlanner {
                                                                       : StateAccess::kCopy;
   }
 
+  static bool IsTransfer(const Step& step) {
+    return step.kind == StepKind::kConvert || step.kind == StepKind::kCopyToDevice ||
+           step.kind == StepKind::kCopyPeer;
+  }
+
+  void KeepTransfers() {
+    std::vector<uint32_t> read_by(program_.buffers.size(), kNever);  // the state read
+    for (uint32_t s = 0; s < program_.steps.size(); ++s) {
+      Step& step = program_.steps[s];
+      if (step.kind == StepKind::kStateRead && step.access != StateAccess::kCopy &&
+          module_.states[step.slot].role != StateRole::kCache)
+        read_by[step.outputs[0]] = s;
+      if (!IsTransfer(step)) continue;
+      const BufferId from = step.inputs[0], to = step.outputs[0];
+      const uint32_t r = read_by[from];
+      if (r == kNever || program_.buffers[from].value != program_.buffers[to].value ||
+          is_output_[to])
+        continue;
+      const Step& read = program_.steps[r];
+      // The value from before the run stays until its end.
+      if (read.access == StateAccess::kInPlace &&
+          AnyIn(writers_[read.slot], r + 1, last_use_[to] + 1))
+        continue;
+      step.is_kept = true;
+      step.slot = read.slot, step.access = read.access;
+      read_by[to] = r;
+      in_slot_[read.slot].push_back(to);
+    }
+  }
+
   // Whether the value can be made in the slot's memory by its producer.
   bool CanMakeInSlot(uint32_t write, const Step& step) const {
     if (!IsUpdatedInPlace(module_.states[step.slot].role)) return false;
@@ -256,8 +287,9 @@ class AccessPlanner {
   Program& program_;
   // By slot: the steps that may read or write it, ascending.
   std::vector<std::vector<uint32_t>> readers_, writers_;
-  std::vector<std::vector<BufferId>> in_slot_;  // by slot: values of state_updates so far
-  std::vector<uint32_t> calls_;                 // steps that may touch every slot
+  // By slot: values of state_updates so far, and results of kept transfers.
+  std::vector<std::vector<BufferId>> in_slot_;
+  std::vector<uint32_t> calls_;     // steps that may touch every slot
   std::vector<uint32_t> made_;      // by buffer: the host's kernel that makes it, or kNever
   std::vector<uint32_t> last_use_;  // by root buffer
   std::vector<char> is_output_;     // by root buffer

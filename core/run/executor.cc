@@ -78,7 +78,7 @@ Status Executor::Run(uint32_t graph, std::span<const RunValue> inputs,
     }
     if (options.profile) context_.profile.placed = frames_[0].placed;
     status = OnTeam([&] { return Loop(); });
-    // Failures of work that nobody waited for show here.
+    // Reports failures of work that no step waited for.
     if (status.ok()) status = Synchronize();
   }
   if (options.profile) context_.profile.end_nanos = MonotonicNanos();

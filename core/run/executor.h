@@ -27,7 +27,7 @@ class Executor {
                   std::shared_ptr<const Binding> binding, std::span<const RunValue> inputs,
                   std::span<ResultCell> outputs, const RunOptions& options);
 
-  // Of the last run.
+  // Results of the last run besides its outputs.
   const RunFailure& failure() const { return context_.failure; }
   const RunProfile& profile() const { return context_.profile; }
   const ExchangeTotals& exchanges() const { return context_.exchanges; }

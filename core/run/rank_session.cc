@@ -7,6 +7,7 @@
 #include "core/base/catch_as_status.h"
 #include "core/comm/communicator.h"
 #include "core/comm/thread_engine.h"
+#include "core/graph/constants.h"
 #include "core/run/session.h"
 
 namespace msrt {
@@ -26,22 +27,13 @@ class RankSession::Impl {
     options.memory_cap_bytes = memory_cap_bytes;
     options.communicator = &communicator_;
     MSRT_ASSIGN_OR_RETURN(session_, Session::Create(model_.model, 0, options));
-    const Graph& graph = session_->graph();
-    for (size_t i = 0; i < graph.inputs.size(); ++i) {
-      const Type& type = graph.value(graph.inputs[i]).type;
-      MSRT_ASSIGN_OR_RETURN(Block block,
-                            Block::Make(model_.model->environment->allocator,
-                                        std::max<size_t>(type.bytes(), 1), "the inputs of a rank"));
-      inputs_.push_back(std::move(block));
-      MSRT_RETURN_IF_ERROR(session_->SetInput(
-          i, {type.dtype, type.dims, Layout::kPlain, inputs_.back().data()}, nullptr));
-    }
     return OkStatus();
   }
 
   Result<RankReport> Run(const RankIo& io, const RunOptions& options) {
     RankReport report;
     const int64_t begin = MonotonicNanos();
+    MSRT_RETURN_IF_ERROR(AllocateInputs());
     MSRT_RETURN_IF_ERROR(Read(io));
     report.read_seconds = SecondsSince(begin);
     const int64_t read = MonotonicNanos();
@@ -53,6 +45,39 @@ class RankSession::Impl {
     MSRT_RETURN_IF_ERROR(Write(io));
     report.write_seconds = SecondsSince(ran);
     return report;
+  }
+
+  // Before the first run, not before: a caller may find that the memory does not suffice.
+  Status AllocateInputs() {
+    const Graph& graph = session_->graph();
+    for (size_t i = inputs_.size(); i < graph.inputs.size(); ++i) {
+      const Type& type = graph.value(graph.inputs[i]).type;
+      MSRT_ASSIGN_OR_RETURN(Block block,
+                            Block::Make(model_.model->environment->allocator,
+                                        std::max<size_t>(type.bytes(), 1), "the inputs of a rank"));
+      inputs_.push_back(std::move(block));
+      MSRT_RETURN_IF_ERROR(session_->SetInput(
+          i, {type.dtype, type.dims, Layout::kPlain, inputs_.back().data()}, nullptr));
+    }
+    return OkStatus();
+  }
+
+  Result<size_t> ExpectedBytes() const {
+    const std::shared_ptr<const EntryProgram> placed = model_.model->entries[0]->current();
+    const Graph& graph = session_->graph();
+    BindRequest request;
+    for (ValueId v : graph.inputs) request.inputs.push_back(graph.value(v).type);
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Binding> binding,
+                          BindingFor(*model_.model, *placed, request));
+    // Messages are packed one exchange at a time; all of them together are more than enough.
+    size_t bytes = binding->arena_bytes + static_cast<size_t>(model_.split.bytes_sent) +
+                   ConstantBytes(model_.model->module);
+    for (const Type& type : request.inputs) bytes += type.bytes();
+    for (const Type& type : binding->output_types) bytes += type.concrete() ? type.bytes() : 0;
+    for (const Step& step : placed->program->steps) {
+      if (step.kernel) bytes += step.kernel.packed_bytes();
+    }
+    return bytes;
   }
 
   Status Read(const RankIo& io) {
@@ -108,6 +133,7 @@ Result<std::unique_ptr<RankSession>> RankSession::Create(
 
 const RankModule& RankSession::split() const { return impl_->model_.split; }
 const CompiledModel& RankSession::model() const { return *impl_->model_.model; }
+Result<size_t> RankSession::ExpectedBytes() const { return impl_->ExpectedBytes(); }
 
 Result<RankReport> RankSession::Run(const RankIo& io, const RunOptions& options) {
   auto report = impl_->Run(io, options);

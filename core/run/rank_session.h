@@ -49,6 +49,9 @@ class RankSession {
 
   const RankModule& split() const;  // without its module
   const CompiledModel& model() const;
+  // The memory that a run needs, found by binding it: arena, inputs, outputs, messages, weights and
+  // their packed forms.
+  Result<size_t> ExpectedBytes() const;
 
   // May be called again, by all ranks, unless it failed.
   Result<RankReport> Run(const RankIo& io, const RunOptions& options);

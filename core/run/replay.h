@@ -6,7 +6,7 @@
 
 namespace msrt {
 
-// What to do with the device steps of a segment.
+// How the device steps of a segment are run.
 enum class ReplayMode : uint8_t { kEnqueue, kCapture, kRun };
 
 // Decides by the addresses that the steps use, in their order. `replay` gets the entry to record to

@@ -1,5 +1,5 @@
-// What the parts of the executor share during a run: the session's services, the options of the
-// run, and what it leaves behind (profile, failure).
+// Shared by the parts of the executor during a run: the session's services, the options of the
+// run, and its results besides outputs (profile, failure).
 #pragma once
 
 #include <atomic>

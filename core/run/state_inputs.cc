@@ -9,12 +9,13 @@ void StateInputs::ReadVersions() {
   versions_.resize(step_.input_count);
   for (size_t i = 0; i < versions_.size(); ++i) {
     const Location& l = step_.locations[i];
-    if (l.kind == Location::kState) versions_[i] = states_.Version(l.index, l.offset != 0);
+    if (l.kind == Location::kState || l.kind == Location::kStateCopy)
+      versions_[i] = states_.Version(l.index, l.offset % 2 != 0);
   }
 }
 
 void StateInputs::AddTo(msrt_run_args* args) const {
-  if (!versions_.empty()) args->input_versions = versions_.data();
+  args->input_versions = versions_.empty() ? nullptr : versions_.data();
   args->packed_context = const_cast<StateInputs*>(this);
   args->packed_input = [](void* context, size_t input, const msrt_packing* packing, size_t bytes,
                           msrt_status (*pack)(void*, void*), void* user, const void** out) {

@@ -1,5 +1,5 @@
-// What msrt_run_args says about the inputs of a kernel that are state slots: their versions, and
-// their packed forms.
+// The fields of msrt_run_args for inputs of a kernel that are state slots: their versions and
+// packed forms.
 #pragma once
 
 #include "core/bind/binding.h"

@@ -42,8 +42,15 @@ void StateStore::SetInitial(size_t slot) {
   group.budget.Release(&value.block);
   value.type = type;
   value.data = initial.bytes.data();
-  value.version = kInitialVersion;
-  value.forms.clear();
+  Renew(&value, kInitialVersion);
+  retired_.clear();  // no run is in progress
+}
+
+void StateStore::Renew(StateValue* value, uint64_t version) {
+  value->version = version;
+  value->forms.clear();
+  retired_.insert(retired_.end(), value->copies.begin(), value->copies.end());
+  value->copies.clear();
 }
 
 void StateStore::ClearMixed(size_t slot) {
@@ -58,6 +65,7 @@ Status StateStore::Write(size_t slot, const TensorView& data) {
   if (!merged.ok())
     return InvalidArgument("state '", declared.name, "': ", merged.status().message());
   MSRT_RETURN_IF_ERROR(StoreBeside(slot, data));
+  retired_.clear();  // no run is in progress
   ClearMixed(slot);
   return OkStatus();
 }
@@ -104,8 +112,7 @@ Status StateStore::BeginUpdate(size_t slot) {
     value.data = value.block.data();
   }
   updated_ = true;
-  value.version = NextVersion();
-  value.forms.clear();
+  Renew(&value, NextVersion());
   return OkStatus();
 }
 
@@ -148,6 +155,7 @@ Status StateStore::StoreBeside(size_t slot, const TensorView& data) {
     MSRT_RETURN_IF_ERROR(Store(slot, &fresh, data));
     std::swap(s.committed, fresh);
     group.budget.Release(&fresh.block);
+    Renew(&fresh, fresh.version);
   }
   if (!SameType(before, s.committed.type)) ++group.type_changes;
   return OkStatus();
@@ -160,8 +168,7 @@ Status StateStore::Store(size_t slot, StateValue* value, const TensorView& data)
     std::memmove(value->block.data(), data.data, type.bytes());
   value->data = value->block.data();
   value->type = type;
-  value->version = NextVersion();
-  value->forms.clear();
+  Renew(value, NextVersion());
   return OkStatus();
 }
 
@@ -191,6 +198,20 @@ Result<const void*> StateStore::PackedCopy(size_t bytes, FunctionRef<Status(std:
   return static_cast<const void*>(copies_.back().data());
 }
 
+const StateCopy* StateStore::FindCopy(size_t slot, bool current, const Device* device,
+                                      Layout layout) const {
+  const std::lock_guard lock(GroupOf(slot).forms_mutex);
+  for (const auto& copy : Value(slot, current).copies) {
+    if (copy->device == device && copy->layout == layout) return copy.get();
+  }
+  return nullptr;
+}
+
+void StateStore::AddCopy(size_t slot, bool current, std::shared_ptr<const StateCopy> copy) {
+  const std::lock_guard lock(GroupOf(slot).forms_mutex);
+  const_cast<StateValue&>(Value(slot, current)).copies.push_back(std::move(copy));
+}
+
 bool StateStore::Finish(bool succeeded, uint32_t graph) {
   for (Block& copy : copies_) own_.budget.Release(&copy);
   copies_.clear();
@@ -200,8 +221,10 @@ bool StateStore::Finish(bool succeeded, uint32_t graph) {
     else if (!SameType(slot.committed.type, slot.pending.type)) ++GroupOf(s).type_changes;
     slot.written = false;
     slot.pending.forms.clear();
+    slot.pending.copies.clear();
   }
   written_.clear();
+  retired_.clear();
   const bool mixture = updated_ && !succeeded;
   updated_ = false;
   if (!mixture) return false;

@@ -15,10 +15,21 @@
 #include <vector>
 
 #include "core/compile/compiled_model.h"
+#include "core/delegate/device.h"
 #include "core/run/budget.h"
 #include "core/run/state_lock.h"
 
 namespace msrt {
+
+// The value of a slot on a device or in another layout, kept while the value does not change.
+struct StateCopy {
+  const Device* device = nullptr;  // null: the host
+  Layout layout = Layout::kPlain;
+  std::shared_ptr<DeviceBlock> on_device;
+  std::shared_ptr<Block> on_host;
+
+  std::byte* data() const { return device != nullptr ? on_device->data() : on_host->data(); }
+};
 
 // One value of a slot: in its own block, or the module's initial data in place.
 struct StateValue {
@@ -27,7 +38,8 @@ struct StateValue {
   Block block;  // empty: `data` is the initial data
   // Identifies the value among all that the slot has in the sessions of the model.
   uint64_t version = 0;
-  std::vector<std::shared_ptr<const StateForm>> forms;  // of this version
+  std::vector<std::shared_ptr<const StateForm>> forms;   // of this version
+  std::vector<std::shared_ptr<const StateCopy>> copies;  // the same
 };
 
 // Slots with one budget and one lifetime.
@@ -45,7 +57,9 @@ struct StateGroup {
   // without the lock.
   std::atomic<uint64_t> type_changes{1};
   size_t mixed_count = 0;
-  mutable std::mutex forms_mutex;  // guards StateValue::forms: several runs may read at once
+  // Guards StateValue::forms and copies: several runs may read at once.
+  mutable std::mutex forms_mutex;
+  std::mutex making_copy;  // held while a copy is made, so that only one run makes it
 };
 
 // The parameters, optimizer state and statistics of one or more sessions of a model.
@@ -90,12 +104,22 @@ class StateStore {
                              FunctionRef<Status(std::byte*)> pack);
   // The same for a copy of a value that was overwritten since: valid until the run ends.
   Result<const void*> PackedCopy(size_t bytes, FunctionRef<Status(std::byte*)> pack);
+  // Returns the value on a device (null: the host) in a layout, valid until the run ends; null if
+  // there is no such copy of the value.
+  const StateCopy* FindCopy(size_t slot, bool current, const Device* device, Layout layout) const;
+  // Hold this while a copy is made, and look for it once more before.
+  std::unique_lock<std::mutex> LockCopies(size_t slot) {
+    return std::unique_lock(GroupOf(slot).making_copy);
+  }
+  // The copy is complete, for all queues.
+  void AddCopy(size_t slot, bool current, std::shared_ptr<const StateCopy> copy);
+
   // Ends a run of that graph: commits the pending values if it succeeded, else drops them. Returns
   // whether it leaves a mixture.
   bool Finish(bool succeeded, uint32_t graph);
 
   void Trim();
-  // Own memory of the slots; shared ones count in the session that made them.
+  // Own memory of the slots; shared ones count in the session that made them. Without copies.
   size_t bytes() const;
   size_t packed_bytes() const;
 
@@ -115,6 +139,8 @@ class StateStore {
   }
   const StateValue& Current(size_t slot) const { return Value(slot, true); }
   void SetInitial(size_t slot);
+  // The value has changed: gives it a new version. Queues may still read copies of the old one.
+  void Renew(StateValue* value, uint64_t version);
   void ClearMixed(size_t slot);
   Status Store(size_t slot, StateValue* value, const TensorView& data);
   Status StoreBeside(size_t slot, const TensorView& data);
@@ -127,6 +153,7 @@ class StateStore {
   std::vector<size_t> written_;  // slots that the run in progress wrote beside their values
   bool updated_ = false;         // the run in progress has begun to write in place
   std::vector<Block> copies_;    // of PackedCopy
+  std::vector<std::shared_ptr<const StateCopy>> retired_;  // until the run ends
 };
 
 }  // namespace msrt

@@ -250,7 +250,7 @@ TEST(State, LoopBodyUpdatesInPlace) {
   EXPECT_EQ(StateOf(*session, 0), (std::vector<float>{15, 67}));
 }
 
-// What a run writes has its own size, which the reads after it see.
+// A written value has its own size, which the reads after it see.
 TEST(State, ReadAfterAWriteHasTheSizeThatWasWritten) {
   for (const StateRole role : {StateRole::kCache, StateRole::kParameter}) {
     Draft d;

@@ -152,7 +152,7 @@ Status StepRunner::RunStep(Frame* frame, uint32_t bound) {
   if (!step.waits.empty()) MSRT_RETURN_IF_ERROR(Wait(frame, step));
   const bool profile = context_.options.profile;
   const int64_t begin = profile ? MonotonicNanos() : 0;
-  Status status = Execute(frame, step);
+  Status status = step.is_kept ? CopyState(frame, step) : Execute(frame, step);
   if (profile)
     context_.profile.steps.push_back(
         {step.step, begin, MonotonicNanos(), frame->placed, frame->segment().binding, bound});
@@ -191,6 +191,33 @@ Status StepRunner::BeginStateUpdates(const BoundStep& step) {
   return OkStatus();
 }
 
+// Moves the value of a slot to a device or into a layout, unless that has been done since the value
+// changed. The host waits: other sessions may read the copy in other queues.
+Status StepRunner::CopyState(Frame* frame, const BoundStep& step) {
+  const Location& to = step.locations[1];
+  const bool current = to.offset % 2 != 0;
+  if (pointers_[1] != nullptr) return OkStatus();
+  const auto lock = context_.states.LockCopies(to.index);
+  pointers_[1] = Resolve(*frame, context_.states, to, frame->depth);
+  if (pointers_[1] != nullptr) return OkStatus();
+  const TensorView& view = step.views[1];
+  const size_t bytes = BytesIn(view.layout, view.dtype, view.dims);
+  auto copy = std::make_shared<StateCopy>();
+  copy->device = frame->program().devices[to.device].get();
+  copy->layout = view.layout;
+  DeviceQueue* const queue = IsOnDevice(step.queue) ? frame->queues[step.queue] : nullptr;
+  if (queue != nullptr) {
+    MSRT_RETURN_IF_ERROR(queue->Ensure(&copy->on_device, bytes, "state"));
+  } else {
+    MSRT_ASSIGN_OR_RETURN(copy->on_host, context_.budget.Make(bytes, "state"));
+  }
+  pointers_[1] = copy->data();
+  MSRT_RETURN_IF_ERROR(Execute(frame, step));
+  if (queue != nullptr) MSRT_RETURN_IF_ERROR(queue->Synchronize());
+  context_.states.AddCopy(to.index, current, std::move(copy));
+  return OkStatus();
+}
+
 Status StepRunner::RunKernel(Frame* frame, const BoundStep& step) {
   const Program& program = frame->program();
   void* const workspace = step.workspace.kind == Location::kNowhere
@@ -201,7 +228,7 @@ Status StepRunner::RunKernel(Frame* frame, const BoundStep& step) {
                        step.input_count, workspace,
                        {program.steps[step.step].delegate, frame->graph, frame->placed});
   }
-  msrt_run_args args = MSRT_INIT(msrt_run_args);
+  msrt_run_args& args = args_;
   args.host = program.host->api();
   args.inputs = pointers_.data();
   args.input_count = step.input_count;
@@ -213,7 +240,7 @@ Status StepRunner::RunKernel(Frame* frame, const BoundStep& step) {
                              }};
   args.scratch = &scratch;
   args.device = step.kernel->device();
-  if (step.queue != kHostQueue) args.stream = frame->queues[step.queue]->stream().handle();
+  args.stream = step.queue == kHostQueue ? nullptr : frame->queues[step.queue]->stream().handle();
   args.workspace = workspace;
   const StateInputs states(&context_.states, step);
   states.AddTo(&args);

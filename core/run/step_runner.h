@@ -40,6 +40,7 @@ class StepRunner {
   Status HostWait(Frame* frame, const EventId& event);
   Status Execute(Frame* frame, const BoundStep& step);
   Status BeginStateUpdates(const BoundStep& step);
+  Status CopyState(Frame* frame, const BoundStep& step);
   Status RunKernel(Frame* frame, const BoundStep& step);
   Status Convert(Frame* frame, const BoundStep& step);
   Status Copy(Frame* frame, const BoundStep& step);
@@ -50,7 +51,8 @@ class StepRunner {
   DeviceValues& values_;
   ThreadQueue& thread_;
   SessionScratch scratch_;
-  std::vector<void*> pointers_;         // of the step in progress
+  msrt_run_args args_ = MSRT_INIT(msrt_run_args);  // of the kernel in progress; zeroed only once
+  std::vector<void*> pointers_;                    // of the step in progress
   std::vector<const void*> addresses_;  // of the segment in progress, if it may be captured
 };
 

@@ -1,5 +1,5 @@
-// What convolutions and products by chains of fused multiply-adds share: parts of chains, the steps
-// after the chain, the name of the arithmetic and the cost.
+// Shared by convolutions and products that are chains of fused multiply-adds: parts of chains, the
+// steps after the chain, the name of the arithmetic and the cost.
 #pragma once
 
 #include <string>

@@ -21,7 +21,8 @@ const std::vector<const Rule*>& AllRules() {
         AttentionRules,    UnaryRules,         BinaryRules,  BatchNormRules, PoolRules,
         ReductionRules,    NormalizationRules, SoftmaxRules, TransposeRules, MovementRules,
         QuantizationRules, IntegerMatMulRules, CastRules,    GatherRules,    WinogradRules,
-        ChainConvRules,    ChainMatMulRules,   ResizeRules};
+        ChainConvRules,    ChainMatMulRules,   ResizeRules,  BatchNormTrainingRules,
+        LayerNormGradRules, PoolGradRules, TrainingOptimizerRules};
     std::vector<const Rule*> all;
     for (const auto family : kFamilies) {
       for (const Rule& rule : family()) all.push_back(&rule);

@@ -182,7 +182,7 @@ using AllFiniteLoop = bool (*)(const float* x, int64_t count);
 // for nothing. y[i] = the sum of weights[t] * lines[t][i].
 using BlendLines = void (*)(const float* const* lines, const double* weights, int64_t count,
                             double* y, int64_t columns);
-// Of pixels of `width` elements: pixel o of y sums the pixels index[o * taps + t] of x.
+// Blends pixels of `width` elements: pixel o of y sums the pixels index[o * taps + t] of x.
 struct BlendPixels {
   const double* x;
   const int64_t* index;
@@ -268,6 +268,63 @@ struct DepthwiseRow {
 };
 using DepthwiseLoop = void (*)(const DepthwiseRow&);
 
+// A run of elements of a parameter with its gradient and state. `out` may be the memory of `in`.
+struct UpdateRun {
+  const float* gradient;
+  const float* in[3];  // the parameter and its state
+  float* out[3];
+  int64_t count;
+  float factor, clip;  // of gradients; the clip is infinite if there is none
+  float rate, decay;
+  // An average becomes keep times itself and take times the new number.
+  float keep1, take1, keep2, take2;
+  float correct1, correct2;  // factors of the first moment and of the root of the second
+  float epsilon;
+};
+// kRmsProp is also Adagrad, with other factors.
+enum class Updating : uint8_t {
+  kSgd,
+  kMomentum,
+  kNesterov,
+  kRmsProp,
+  kAdam,
+  kAdamW,
+  kLambStep,
+  kAverage,
+};
+inline constexpr size_t kUpdatingCount = static_cast<size_t>(Updating::kAverage) + 1;
+using UpdateLoop = void (*)(const UpdateRun&);
+using LambDirectionLoop = void (*)(const UpdateRun&, float* direction);
+// For each line, or for each column, the sums of u and of u * (x - center), where u is the factor
+// or, if that is null, x - center itself. Short runs are summed in f32 and added in double to what
+// `sums` and `products` have.
+struct CenteredSums {
+  const float *factor, *x, *center;
+  int64_t lines, columns;
+  double *sums, *products;
+};
+using CenteredSumsLoop = void (*)(const CenteredSums&);
+// y = grad_factor * grad + factor * (x - center) + shift, with one of each for each line, or for
+// each column. y may be the memory of grad.
+struct CenteredCombination {
+  const float *grad, *x, *grad_factor, *factor, *center, *shift;
+  float* y;
+  int64_t lines, columns;
+};
+using CombineLoop = void (*)(const CenteredCombination&);
+// The gradient of one row of LayerNormalization. Adds the row's part of the gradients of scale and
+// bias to `scale_sums` and `sums`.
+struct LayerGradientRow {
+  const float *grad, *x, *scale;
+  float mean, inverse;
+  int64_t count;
+  float *y, *scale_sums, *sums;
+};
+using LayerGradientLoop = void (*)(const LayerGradientRow&);
+// Adds grad[c] to the result of the tap that is the greatest in column c.
+using AddToGreatestLoop = void (*)(const float* const* taps, float* const* results, int64_t count,
+                                   const float* grad, int64_t columns);
+
 struct Loops {
   const char* name;  // of the instruction set
   UnaryLoop unary[kUnaryCount];
@@ -305,6 +362,12 @@ struct Loops {
   ChainLoop chains;
   int64_t chain_panel, chain_rows;  // columns of a panel; rows of the largest tile
   DepthwiseLoop depthwise;
+  UpdateLoop update[kUpdatingCount];
+  LambDirectionLoop lamb_direction;
+  CenteredSumsLoop centered_sums_by_line, centered_sums_by_column;
+  CombineLoop combine_by_line, combine_by_column;
+  LayerGradientLoop layer_gradient;
+  AddToGreatestLoop add_to_greatest;
 };
 
 // The best table that this processor executes.

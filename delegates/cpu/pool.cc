@@ -131,7 +131,7 @@ class BoundPool final : public BoundKernel {
                          : axis.TapsInside(at))
         .size();
   }
-  // What the average of one output divides by.
+  // Returns the divisor of the average of one output.
   float Factor(int64_t row, int64_t column) const {
     const int64_t count = Count(axes_[0], row / axes_[1].out) *
                           Count(axes_[1], row % axes_[1].out) * Count(axes_[2], column);

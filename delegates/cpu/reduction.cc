@@ -201,7 +201,7 @@ class BoundReduction final : public BoundKernel {
   const bool in_order_;
 };
 
-// What an op makes of no elements.
+// The result of an op for no elements.
 class BoundEmpty final : public BoundKernel {
  public:
   BoundEmpty(float value, int64_t count) : value_(value), count_(count) {}

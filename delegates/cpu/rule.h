@@ -1,4 +1,4 @@
-// What a family of ops provides: candidates for a node, and a bound kernel for concrete shapes.
+// The parts of a family of ops: candidates for a node, and a bound kernel for concrete shapes.
 // Only families that pack weights compile something in between.
 #pragma once
 
@@ -42,6 +42,9 @@ std::span<const Rule> AttentionRules();
 std::span<const Rule> UnaryRules();
 std::span<const Rule> BinaryRules();
 std::span<const Rule> BatchNormRules();
+std::span<const Rule> BatchNormTrainingRules();
+std::span<const Rule> LayerNormGradRules();
+std::span<const Rule> PoolGradRules();
 std::span<const Rule> CastRules();
 std::span<const Rule> ChainConvRules();
 std::span<const Rule> ChainMatMulRules();
@@ -52,6 +55,7 @@ std::span<const Rule> PoolRules();
 std::span<const Rule> ReductionRules();
 std::span<const Rule> ResizeRules();
 std::span<const Rule> SoftmaxRules();
+std::span<const Rule> TrainingOptimizerRules();
 std::span<const Rule> TransposeRules();
 std::span<const Rule> QuantizationRules();
 std::span<const Rule> IntegerMatMulRules();

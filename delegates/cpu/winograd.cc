@@ -49,7 +49,7 @@ double Seconds(const NodeInfo& node) {
   const Dims &x = op.input(kX).dims, &y = op.output(0).dims;
   const auto tiles = static_cast<double>(x[0] * ((y[2] + 3) / 4) * ((y[3] + 3) / 4));
   const auto inputs = static_cast<double>(x[1]), outputs = static_cast<double>(Padded(y[1]));
-  // Of the products, measured. Without an instruction, fused multiply-adds are slow.
+  // Efficiency of the products, measured. Fused multiply-adds are slow without an instruction.
   const double efficiency = std::string_view(LoopsHere().name) == "baseline" ? 0.01 : 0.72;
   constexpr double kCacheSpeed = 3;  // of the second-level cache, in times of the memory's
   const double products = 2 * kWinogradPoints * tiles * inputs * outputs;
@@ -81,7 +81,7 @@ std::string QueryWinograd(const NodeInfo& node, std::vector<Candidate>* candidat
   c.input_layouts[kX] = c.output_layouts[0] = Layout::kChannelsLast;
   if (op.has_input(kZ)) c.input_layouts[kZ] = Layout::kChannelsLast;
   c.granule = {1, 1, kWinogradOutput, kWinogradOutput};
-  // Of the names of this delegate, the first in alphabetical order is used; chains come later.
+  // The first name of this delegate in alphabetical order is used; chains come later.
   c.arithmetic =
       RoundsOnce(op) ? MSRT_ARITHMETIC_WINOGRAD4 : StrCat(ArithmeticOfLoops(), " Winograd 4x4");
   candidates->push_back(std::move(c));

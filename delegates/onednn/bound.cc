@@ -13,7 +13,7 @@
 namespace msrt::onednn {
 namespace {
 
-// What a primitive with its JIT code holds, roughly (measured: 20 to 70 KB).
+// Approximate memory of a primitive with its JIT code (measured: 20 to 70 KB).
 constexpr size_t kBytesPerPrimitive = 40 << 10;
 
 bool IsUnimplemented(const dnnl::error& error) {
@@ -107,7 +107,7 @@ class FallbackRun {
   Plan before_, after_;
 };
 
-// The plan for one way of sharing memory, made once by whoever needs it first.
+// The plan for one way of sharing memory, made once, by the first thread that needs it.
 struct Variant {
   std::once_flag once;
   Status status;

@@ -5,6 +5,7 @@
 
 #include "delegates/onednn/convolution_steps.h"
 #include "delegates/onednn/cost.h"
+#include "delegates/onednn/panel_convolution.h"
 #include "delegates/onednn/post_ops.h"
 #include "delegates/onednn/recipe.h"
 #include "delegates/onednn/weights.h"
@@ -175,6 +176,7 @@ class ConvolutionRecipe final : public Recipe {
   ConvolutionRecipe(const NodeInfo& node, const Candidate& candidate, const CompileContext& context)
       : Recipe(node, candidate),
         reduced_(candidate.reduced),
+        typical_elements_(node.typical->output(0).elements()),
         weights_(node, kW, PlainWeights(*node.typical), context) {}
 
   // Chooses the form of the weights from the typical shapes and packs them.
@@ -199,6 +201,10 @@ class ConvolutionRecipe final : public Recipe {
     const PostOps post_ops = PostOpsOf(op, shared_residual);
     MSRT_ASSIGN_OR_RETURN(const Descriptor descriptor, Describe(op, post_ops));
     const memory::desc wanted = descriptor.weights_desc();
+    if (!(wanted == packed_) && TakesPackedPanels(op)) {
+      MSRT_ASSIGN_OR_RETURN(const bool added, AddPanels(op, shared_residual, plan));
+      if (added) return OkStatus();
+    }
     MSRT_ASSIGN_OR_RETURN(const Place weights, weights_.In(PlainWeights(op), wanted, plan));
     const Place src = plan->Converted(
         Place::Input(kX), onednn::Describe(op.input(kX), input_layout(kX)), descriptor.src_desc());
@@ -215,6 +221,51 @@ class ConvolutionRecipe final : public Recipe {
   int residual_input() const override { return op().has_input(kZ) ? int{kZ} : -1; }
 
  private:
+  // Whether the weights that are packed for the typical shapes serve these too, where the library
+  // wants others. A larger output is worth weights of its own.
+  bool TakesPackedPanels(const OpView& op) const {
+    return packed_.get_ndims() > 0 && output_layout(0) == Layout::kChannelsLast &&
+           input_layout(kX) == Layout::kChannelsLast &&
+           (this->op().input(kX).concrete() || op.output(0).elements() <= typical_elements_) &&
+           (!HasResidual(op) ||
+            (input_layout(kZ) == Layout::kChannelsLast && op.input(kZ).dims == op.output(0).dims));
+  }
+
+  // Returns false if the packed form does not consist of panels.
+  Result<bool> AddPanels(const OpView& op, bool shared_residual, Plan* plan) const {
+    const Dims& w = op.input(kW).dims;
+    MSRT_ASSIGN_OR_RETURN(const Windows windows,
+                          WindowsOf(op, op.input(kX).dims, std::span<const int64_t>(w).subspan(2)));
+    const auto panels = PanelConvolution::Make(op, windows, /*transposed=*/false, packed_);
+    if (panels == nullptr) return false;
+    MSRT_ASSIGN_OR_RETURN(const Place weights, weights_.In(PlainWeights(op), packed_, plan));
+    const bool bias = HasBias(op), residual = HasResidual(op);
+    plan->AddLoop([=](const LoopArgs& args) {
+      float* const y = args.outputs[0].As<float>();
+      const float* z = shared_residual ? y : residual ? args.inputs[kZ].As<float>() : nullptr;
+      return panels->Run({.x = args.inputs[kX].As<float>(),
+                          .weights = static_cast<const float*>(args.At(weights)),
+                          .bias = bias ? args.inputs[kB].As<float>() : nullptr,
+                          .residual = residual ? z : nullptr,
+                          .y = y},
+                         args.parallel);
+    });
+    AddActivation(op, plan);
+    return true;
+  }
+  void AddActivation(const OpView& op, Plan* plan) const {
+    const std::string_view name = op.String("activation");
+    if (name.empty()) return;
+    const auto eltwise =
+        FindEltwise(name, op.Float("activation_alpha"), op.Float("activation_beta"));
+    const memory::desc dst = onednn::Describe(op.output(0), output_layout(0));
+    const dnnl::eltwise_forward::primitive_desc descriptor(
+        Engine(), dnnl::prop_kind::forward_inference, eltwise->algorithm, dst, dst, eltwise->alpha,
+        eltwise->beta, UserScratchpad());
+    plan->Add<dnnl::eltwise_forward::primitive_desc, dnnl::eltwise_forward>(
+        descriptor, {{DNNL_ARG_SRC, Place::Output(0), dst}, {DNNL_ARG_DST, Place::Output(0), dst}});
+  }
+
   PostOps PostOpsOf(const OpView& op, bool shared_residual) const {
     PostOps post_ops;
     if (HasResidual(op)) {
@@ -260,7 +311,8 @@ class ConvolutionRecipe final : public Recipe {
                               [&] { return make(as_packed ? packed_ : any); });
   }
 
-  const bool reduced_;  // rounds source and weights to bf16, where the library has it
+  const bool reduced_;              // rounds source and weights to bf16, where the library has it
+  const int64_t typical_elements_;  // of the output
   Weights weights_;
   memory::desc packed_;  // empty until Pack
 };

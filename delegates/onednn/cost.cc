@@ -5,7 +5,7 @@
 namespace msrt::onednn {
 namespace {
 
-// Of the cores that nanoseconds are counted on.
+// Peak of the cores on which nanoseconds were measured.
 constexpr double kFlopsPerCore = 90e9;
 
 bool RankHasLayouts(const Type& type) { return type.rank() >= 3 && type.rank() <= 5; }

@@ -23,7 +23,7 @@ double Roofline(const Machine& machine, double flops, double efficiency, double 
 // Nanoseconds an element that the function of that name takes on one core of the kind that the
 // rates were measured on, alone or behind a product; 0 for no name.
 double EltwiseNanoseconds(std::string_view name);
-// What such a core does at its peak in so many nanoseconds.
+// Operations of such a core at its peak in so many nanoseconds.
 double FlopsIn(double nanoseconds);
 // Seconds for `elements` at so many nanoseconds each on one such core, not less than the traffic.
 double PerElement(const Machine& machine, double elements, double nanoseconds, double bytes);

@@ -58,8 +58,8 @@ void OfferProduct(const NodeInfo& node, bool reduced, std::vector<Candidate>* ca
     efficiency *= kBf16Speedup;
     const auto a = static_cast<double>(node.typical->input(kA).bytes()),
                b = static_cast<double>(node.typical->input(kB).bytes());
-    // What is not packed is rounded in each run: read, and written and read again with half of the
-    // bytes.
+    // An operand that is not packed is rounded in each run: read, then written and read again with
+    // half of the bytes.
     bytes += packed ? a - b / 2 : a + b;
   }
   double seconds = Roofline(node.machine, node.flops, efficiency, bytes) +

@@ -17,6 +17,7 @@ const Rule* FindRule(const OpView& op) {
   static constexpr std::span<const Rule> (*kFamilies[])() = {
       onednn::ConvolutionRules,
       onednn::TransposedConvolutionRules,
+      onednn::ConvolutionWeightGradRules,
       onednn::MatMulRules,
       onednn::ResamplingRules,
       onednn::RecurrentRules,
@@ -31,7 +32,8 @@ const Rule* FindRule(const OpView& op) {
   return nullptr;
 }
 
-// What every family requires: ranks, concrete typical shapes, data of the rule's types.
+// Checks the requirements of every family: ranks, concrete typical shapes, data of the rule's
+// types.
 std::string TypeRefusal(const NodeInfo& node, const Rule& rule) {
   const auto check = [&](const Type& declared, const Type& typical) -> std::string {
     const bool rank_known = declared.is_tensor() && (declared.rank_known || rule.one_rank);

@@ -192,6 +192,49 @@ TEST(OneDnn, ManyShapesOnOneKernel) {
   }
 }
 
+// Sizes at which the library would have other weights than for the whole: narrow and low ones.
+TEST(OneDnn, PiecesUseTheWeightsOfTheWhole) {
+  constexpr Layer kWholes[] = {
+      {"1x1", 64, 64, 1, 56, 56, 1, 1, 0},
+      {"1x1, panels of 48", 128, 512, 1, 28, 28, 1, 1, 0},
+      {"3x3", 64, 64, 1, 56, 56, 3, 1, 1},
+      {"3x3/2", 64, 64, 1, 56, 56, 3, 2, 1},
+      {"few outputs", 24, 40, 1, 72, 72, 3, 1, 1},
+      {"48 outputs", 64, 48, 1, 64, 64, 3, 1, 1},
+      {"dilated", 32, 64, 1, 64, 64, 3, 1, 2, 2},
+      {"groups", 128, 128, 2, 56, 56, 3, 1, 1},
+  };
+  const auto delegate = MakeOneDnnDelegate(ReferenceEvaluator());
+  for (const Layer& l : kWholes) {
+    SCOPED_TRACE(l.name);
+    const auto whole = ConvNode(l, 1, l.height, l.width, true);
+    QueryResult query;
+    delegate->Query(*whole, &query);
+    for (const Candidate& candidate : query.candidates) {
+      if (candidate.reduced) continue;  // weights in bf16 are not in panels
+      auto kernel = CompileNode(*delegate, *whole, candidate);
+      ASSERT_TRUE(kernel.ok()) << kernel.status().message();
+      const size_t packed = (*kernel)->packed_bytes();
+      for (const auto& [height, width] :
+           {std::pair{5, 5}, {5, 56}, {8, 9}, {13, 17}, {9, 33}, {40, 7}}) {
+        SCOPED_TRACE(StrCat(height, "x", width, " ", candidate.output_layouts[0]));
+        const auto node = ConvNode(l, 1, height, width, true);
+        const auto expected = Expectation::Of(*node, query);
+        ASSERT_TRUE(expected.ok());
+        auto bound = (*kernel)->Bind(node->op());
+        ASSERT_TRUE(bound.ok());
+        for (const auto& way :
+             {std::optional<std::pair<uint32_t, uint32_t>>(), std::optional(std::pair{3u, 0u})}) {
+          auto got = RunBound(**bound, *node, candidate, way);
+          ASSERT_TRUE(got.ok()) << got.status().message();
+          EXPECT_EQ(expected->Difference(candidate, (*got)[0]), "");
+        }
+      }
+      EXPECT_EQ((*kernel)->packed_bytes(), packed) << "packed a second time";
+    }
+  }
+}
+
 TEST(OneDnn, SeveralThreadsRunOneBinding) {
   const auto delegate = MakeOneDnnDelegate(ReferenceEvaluator());
   const auto node = ConvNode(kLayers[3], 1, 14, 14, true);

@@ -13,6 +13,22 @@ struct Plan::Handles {
   std::vector<dnnl_exec_arg_t> arguments;
 };
 
+const void* LoopArgs::At(const Place& place) const {
+  switch (place.kind) {
+    case Place::kInput:
+      return static_cast<const std::byte*>(inputs[place.number].data) + place.offset;
+    case Place::kOutput:
+      return static_cast<const std::byte*>(outputs[place.number].data) + place.offset;
+    case Place::kScratch:
+      return scratch + place.number;
+    case Place::kFixed:
+      return place.data;
+    case Place::kForm:
+      return forms[place.number];
+  }
+  return nullptr;
+}
+
 Plan::~Plan() { delete spare_.load(std::memory_order_acquire); }
 
 size_t Plan::Reserve(size_t bytes) {
@@ -85,32 +101,15 @@ Status Plan::Run(const sdk::RunArgs& args, std::byte* scratch) const {
   size_t at = 0;
   const auto set = [&](void* data) { handles->memories[at++].set_data_handle(data); };
   Status status;
+  const LoopArgs all{args.inputs, args.outputs, scratch, args.parallel, forms};
   for (const Step& step : steps_) {
     if (step.loop) {
-      status = step.loop({args.inputs, args.outputs, scratch, args.parallel});
+      status = step.loop(all);
       if (!status.ok()) break;
       continue;
     }
     const size_t first = at;
-    for (const Argument& a : step.arguments) {
-      switch (a.place.kind) {
-        case Place::kInput:
-          set(static_cast<std::byte*>(args.inputs[a.place.number].data) + a.place.offset);
-          break;
-        case Place::kOutput:
-          set(static_cast<std::byte*>(args.outputs[a.place.number].data) + a.place.offset);
-          break;
-        case Place::kScratch:
-          set(scratch + a.place.number);
-          break;
-        case Place::kFixed:
-          set(const_cast<void*>(a.place.data));
-          break;
-        case Place::kForm:
-          set(const_cast<void*>(forms[a.place.number]));
-          break;
-      }
-    }
+    for (const Argument& a : step.arguments) set(const_cast<void*>(all.At(a.place)));
     if (step.has_scratchpad()) set(scratch + reserved_);
     dnnl::error::wrap_c_api(
         dnnl_primitive_execute(step.primitive.get(), handles->stream.get(),

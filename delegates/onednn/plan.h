@@ -33,11 +33,14 @@ struct Argument {
   memory::desc desc;
 };
 
-// What a loop of our own between primitives works on.
+// Arguments of a loop of our own between primitives.
 struct LoopArgs {
   std::span<const TensorView> inputs, outputs;
   std::byte* scratch;
   ParallelFor& parallel;
+  std::span<const void* const> forms;  // of parameters
+
+  const void* At(const Place& place) const;
 };
 using Loop = std::function<Status(const LoopArgs&)>;
 

@@ -20,7 +20,7 @@ std::optional<Eltwise> FindEltwise(std::string_view name, double alpha, double b
 // Why the activation of a fused op cannot be done; empty if it can.
 std::string ActivationRefusal(const OpView& op);
 
-// What happens to a product before it is stored, in this order. Collects the arguments that the
+// The operations on a product before it is stored, in this order. Collects the arguments that the
 // steps need.
 class PostOps {
  public:

@@ -1,4 +1,4 @@
-// What a family of ops provides: rules that answer Query without touching the library, and a recipe
+// The parts of a family of ops: rules that answer Query without touching the library, and a recipe
 // that Compile makes, which turns concrete shapes into a plan. The BoundKernel around it is the
 // same for every op (bound.cc).
 #pragma once
@@ -88,6 +88,7 @@ Result<std::shared_ptr<const Recipe>> CompileAs(const NodeInfo& node, const Cand
 // The families; listed once in onednn.cc.
 std::span<const Rule> ConvolutionRules();
 std::span<const Rule> TransposedConvolutionRules();
+std::span<const Rule> ConvolutionWeightGradRules();
 std::span<const Rule> MatMulRules();
 std::span<const Rule> IntegerMatMulRules();
 std::span<const Rule> IntegerConvolutionRules();

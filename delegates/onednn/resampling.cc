@@ -52,7 +52,7 @@ std::optional<Interval> ComputedOutputs(const Resample& r, const ResizeAxis& a) 
   return all;
 }
 
-// What the library computes, from all of the input; the output of the node is a part of it.
+// The result that the library computes, from all of the input; the node's output is a part of it.
 struct Computed {
   Dims dims;    // of all that is computed
   Dims origin;  // of the node's output in it

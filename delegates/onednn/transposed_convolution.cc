@@ -1,6 +1,9 @@
 // ConvTranspose on the deconvolution primitive, which is several times faster channels-last than in
 // blocks.
+#include <algorithm>
+
 #include "delegates/onednn/cost.h"
+#include "delegates/onednn/panel_convolution.h"
 #include "delegates/onednn/post_ops.h"
 #include "delegates/onednn/recipe.h"
 #include "delegates/onednn/weights.h"
@@ -28,8 +31,8 @@ double Efficiency(Layout layout) {
   return 1;
 }
 
-// What is cut off an axis of the full result at its end; negative where output_padding or
-// output_shape adds to it.
+// Returns how much is cut off the end of an axis of the full result; negative where output_padding
+// or output_shape adds to it.
 int64_t CutAtEnd(const WindowAxis& axis) {
   return (axis.in - 1) * axis.stride + axis.span() - axis.pad_begin - axis.out;
 }
@@ -44,8 +47,8 @@ std::string QueryTransposed(const NodeInfo& node, std::vector<Candidate>* candid
   const auto windows = WindowsOfNode(*node.typical);
   if (!windows.ok()) return windows.status().message();
   for (int i = 0; i < windows->rank; ++i) {
-    if (CutAtEnd(windows->axis[static_cast<size_t>(i)]) < 0)
-      return "a result that extends beyond the last tap";
+    const WindowAxis& axis = windows->axis[static_cast<size_t>(i)];
+    if (CutAtEnd(axis) <= -axis.stride) return "a result that extends a stride beyond the last tap";
   }
   for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast, BlockedLayout()}) {
     if (!Admits(op.input(kX), layout) || !Admits(op.output(0), layout)) continue;
@@ -74,7 +77,9 @@ memory::desc PlainWeights(const OpView& op) {
 class TransposedRecipe final : public Recipe {
  public:
   TransposedRecipe(const NodeInfo& node, const Candidate& candidate, const CompileContext& context)
-      : Recipe(node, candidate), weights_(node, kW, PlainWeights(*node.typical), context) {}
+      : Recipe(node, candidate),
+        typical_elements_(node.typical->output(0).elements()),
+        weights_(node, kW, PlainWeights(*node.typical), context) {}
 
   Status Pack(const OpView& typical) {
     if (!weights_.packs() || typical.input(kX).elements() == 0 || typical.output(0).elements() == 0)
@@ -87,6 +92,10 @@ class TransposedRecipe final : public Recipe {
   Status Build(const OpView& op, bool, Plan* plan) const override {
     MSRT_ASSIGN_OR_RETURN(const Descriptor descriptor, Describe(op));
     const memory::desc wanted = descriptor.weights_desc();
+    if (!(wanted == packed_) && TakesPackedPanels(op)) {
+      MSRT_ASSIGN_OR_RETURN(const bool added, AddPanels(op, plan));
+      if (added) return OkStatus();
+    }
     MSRT_ASSIGN_OR_RETURN(const Place weights, weights_.In(PlainWeights(op), wanted, plan));
     std::vector<Argument> arguments{{DNNL_ARG_SRC, Place::Input(kX), descriptor.src_desc()},
                                     {DNNL_ARG_WEIGHTS, weights, wanted},
@@ -99,6 +108,30 @@ class TransposedRecipe final : public Recipe {
   size_t packed_bytes() const override { return weights_.bytes(); }
 
  private:
+  // As in convolution.cc.
+  bool TakesPackedPanels(const OpView& op) const {
+    return packed_.get_ndims() > 0 && output_layout(0) == Layout::kChannelsLast &&
+           input_layout(kX) == Layout::kChannelsLast &&
+           (this->op().input(kX).concrete() || op.output(0).elements() <= typical_elements_);
+  }
+
+  // Returns false if the packed form does not consist of panels.
+  Result<bool> AddPanels(const OpView& op, Plan* plan) const {
+    MSRT_ASSIGN_OR_RETURN(const Windows windows, WindowsOfNode(op));
+    const auto panels = PanelConvolution::Make(op, windows, /*transposed=*/true, packed_);
+    if (panels == nullptr) return false;
+    MSRT_ASSIGN_OR_RETURN(const Place weights, weights_.In(PlainWeights(op), packed_, plan));
+    plan->AddLoop([panels, weights, bias = HasBias(op)](const LoopArgs& args) {
+      return panels->Run({.x = args.inputs[kX].As<float>(),
+                          .weights = static_cast<const float*>(args.At(weights)),
+                          .bias = bias ? args.inputs[kB].As<float>() : nullptr,
+                          .residual = nullptr,
+                          .y = args.outputs[0].As<float>()},
+                         args.parallel);
+    });
+    return true;
+  }
+
   Result<Descriptor> Describe(const OpView& op) const {
     MSRT_ASSIGN_OR_RETURN(const Windows windows, WindowsOfNode(op));
     memory::dims strides, dilations, begin, end;
@@ -106,7 +139,9 @@ class TransposedRecipe final : public Recipe {
       const WindowAxis& axis = windows.axis[static_cast<size_t>(i)];
       strides.push_back(axis.stride), dilations.push_back(axis.dilation - 1),
           begin.push_back(axis.pad_begin);
-      end.push_back(CutAtEnd(axis));
+      // Less than a stride beyond the last tap needs no words: the library counts the windows of the
+      // result and rounds down.
+      end.push_back(std::max<int64_t>(CutAtEnd(axis), 0));
     }
     const memory::desc src = onednn::Describe(op.input(kX), input_layout(kX)),
                        dst = onednn::Describe(op.output(0), output_layout(0));
@@ -125,6 +160,7 @@ class TransposedRecipe final : public Recipe {
     return descriptor;
   }
 
+  const int64_t typical_elements_;  // of the output
   Weights weights_;
   memory::desc packed_;  // empty until Pack
 };

@@ -10,14 +10,14 @@
 
 namespace msrt::onednn {
 
-// What u8 is more than s8: the library multiplies by s8 only.
+// Difference between u8 and s8: the library multiplies by s8 only.
 inline constexpr int32_t kByteShift = 128;
 // to[i] = from[i] - kByteShift.
 void ShiftBytes(const uint8_t* from, int8_t* to, size_t count);
 
-// The form chosen at Compile is packed then and used by all bindings. Where the library has no
-// implementation for it at some other shape, a second form is packed on demand and kept: there are
-// few of them, since they depend on the implementation and not on shapes.
+// The form chosen at Compile is packed then and used by all bindings. Where there is no
+// implementation for it at some other shape (see also panel_convolution.h), a second form is packed
+// on demand and kept: there are few of them, since they depend on the implementation.
 class PackedWeights {
  public:
   // `data` is a constant of the model, laid out as `desc`; it and what `context` points to outlive
@@ -31,7 +31,7 @@ class PackedWeights {
   // asked for it before. Weights of u8 that are wanted as s8 are packed as differences from
   // kByteShift. Throws dnnl::error.
   Result<const void*> Get(const memory::desc& wanted);
-  // What they take beside the model's file.
+  // Memory of the forms that are not in the model's file.
   size_t bytes() const;
 
  private:

@@ -1,5 +1,5 @@
-// The gradient of a convolution's weights: each is a sum in double over images, then the elements of
-// the output in row-major order.
+// The gradient of a convolution's weights: each is a sum in double over images, then the elements
+// of the output in row-major order.
 #include "delegates/reference/conv.h"
 #include "delegates/reference/dispatch.h"
 #include "delegates/reference/kernel.h"
@@ -21,7 +21,8 @@ double SumOfImage(const ConvShape& s, const T* x, const T* grad,
   const auto source = [&](size_t axis, int64_t out) {
     return s.axis[axis].start(out) + tap[axis] * s.axis[axis].dilation;
   };
-  const Interval depth = OutputsInside(s.axis[0], tap[0]), height = OutputsInside(s.axis[1], tap[1]),
+  const Interval depth = OutputsInside(s.axis[0], tap[0]),
+                 height = OutputsInside(s.axis[1], tap[1]),
                  width = OutputsInside(s.axis[2], tap[2]);
   double sum = 0;
   for (int64_t i = depth.begin; i < depth.end; ++i) {

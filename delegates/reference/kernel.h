@@ -47,6 +47,7 @@ KernelFn FindKernel(std::string_view domain, std::string_view op);
 // The pairs (input, output) of an optimizer that may share memory: tensors and state that it
 // updates. Empty for other ops.
 std::vector<std::pair<uint32_t, uint32_t>> OptimizerInPlace(const OpView& op);
+std::vector<std::pair<uint32_t, uint32_t>> TrainingOptimizerInPlace(const OpView& op);
 
 // The families, each defined at the end of delegates/reference/<family>.cc and listed in
 // kernels.cc.
@@ -57,9 +58,11 @@ std::span<const KernelDef> MatMulKernels();
 std::span<const KernelDef> ConvKernels();
 std::span<const KernelDef> ConvGradKernels();
 std::span<const KernelDef> PoolKernels();
+std::span<const KernelDef> PoolGradKernels();
 std::span<const KernelDef> ResizeKernels();
 std::span<const KernelDef> ResizeGradKernels();
 std::span<const KernelDef> NormalizationKernels();
+std::span<const KernelDef> NormalizationGradKernels();
 std::span<const KernelDef> SoftmaxKernels();
 std::span<const KernelDef> SoftmaxGradKernels();
 std::span<const KernelDef> ReduceKernels();
@@ -88,6 +91,7 @@ std::span<const KernelDef> RotaryKernels();
 std::span<const KernelDef> RandomKernels();
 std::span<const KernelDef> MomentsKernels();
 std::span<const KernelDef> OptimizerKernels();
+std::span<const KernelDef> TrainingOptimizerKernels();
 std::span<const KernelDef> NgramKernels();
 std::span<const KernelDef> TreeEnsembleKernels();
 

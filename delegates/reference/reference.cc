@@ -83,6 +83,7 @@ class ReferenceDelegate final : public Delegate {
       c.arithmetic = IsRounded(*node.op) ? MSRT_ARITHMETIC_ROUNDED : MSRT_ARITHMETIC_REFERENCE;
       c.algorithm = "loops";
       c.in_place = reference::OptimizerInPlace(*node.op);
+      if (c.in_place.empty()) c.in_place = reference::TrainingOptimizerInPlace(*node.op);
       out->candidates.push_back(std::move(c));
     }
   }

@@ -1,7 +1,6 @@
 #include "delegates/sdk/export.h"
 
 #include <algorithm>
-#include <deque>
 #include <memory>
 #include <optional>
 
@@ -203,6 +202,7 @@ struct ExportedBound {
 struct BoundNode {
   BoundNode(const OpView& op, const msrt_bound_node& node) {
     types.reserve(node.input_count + node.output_count);
+    pointers.reserve(types.capacity());
     const auto add = [&](const msrt_shape& s) {
       pointers.push_back(s.dtype == 0 ? nullptr : &types.emplace_back(TypeOf(s)));
     };
@@ -236,6 +236,7 @@ void AddViews(const ExportedKernel& k, std::span<const OpView* const> ops, Expor
   const auto view = [](const Type& type, Layout layout) {
     return TensorView{type.dtype, type.dims, layout, nullptr};
   };
+  bound->views.reserve(k.border.inputs.size() + k.border.outputs.size());
   for (size_t i = 0; i < k.border.inputs.size(); ++i) {
     const auto [n, port] = k.border.inputs[i];
     bound->views.push_back(ops[n]->has_input(port)
@@ -359,10 +360,12 @@ msrt_status Bind(void*, const msrt_host_api* host, void* kernel, const msrt_boun
     auto& k = *static_cast<ExportedKernel*>(kernel);
     auto bound = std::make_unique<ExportedBound>();
     const BoundNode first(ViewFor(k, nodes[0], bound.get()), nodes[0]);
-    std::deque<BoundNode> others;
+    std::vector<std::unique_ptr<const BoundNode>> others;  // a deque would allocate when empty
     std::vector<const OpView*> ops{&*first.view};
-    for (size_t n = 1; n < node_count; ++n)
-      ops.push_back(&*others.emplace_back(*k.ops[n], nodes[n]).view);
+    for (size_t n = 1; n < node_count; ++n) {
+      others.push_back(std::make_unique<const BoundNode>(*k.ops[n], nodes[n]));
+      ops.push_back(&*others.back()->view);
+    }
     AddViews(k, ops, bound.get());
     AddStrides(nodes[0], bound.get());
     MSRT_ASSIGN_OR_RETURN(bound->kernel,

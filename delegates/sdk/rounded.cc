@@ -6,7 +6,7 @@
 namespace msrt::sdk {
 namespace {
 
-// Of the default domain.
+// Ops of the default domain.
 constexpr std::string_view kRoundedOps[] = {
     // One operation for each element.
     "Abs", "Add", "Cast", "Ceil", "Clip", "Div", "Floor", "Max", "Min", "Mul", "Neg", "Reciprocal",

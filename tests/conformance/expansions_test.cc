@@ -71,7 +71,7 @@ TEST(Expansions, ComputeTheSame) {
     EXPECT_TRUE(ops.contains(std::string(op))) << op;
 }
 
-// What the finer forms are for: no axis is left that must be whole. Weights of classes, which a
+// The purpose of the finer forms: no axis is left that must be whole. Weights of classes, which a
 // loss looks up, and the classes themselves stay whole.
 TEST(Expansions, LeaveNoAxisWhole) {
   for (const OpCase& c : AllOpCases()) {

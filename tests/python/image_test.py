@@ -40,6 +40,11 @@ class Image(ModelCase):
         msrt.run_image(self.model, self.path("in.npy"), self.path("out.npy"), classes=True, overwrite=True)
         np.testing.assert_array_equal(np.load(self.path("out.npy"))[0], want.argmax(axis=0))
 
+    def test_ranks_have_the_bits_of_the_whole(self):
+        want = self.whole(self.image.astype(np.float32))["scores"][0]
+        for executor in ("halo", "stream", "tiles"):
+            np.testing.assert_array_equal(msrt.run_image(self.model, self.image, executor=executor, split=(2, 2))["scores"], want)
+
     def test_tiff_needs_the_image_module_only(self):
         if not os.path.exists(os.path.join(os.path.dirname(msrt.__file__), "lib", "libmsrt_images.so")):
             return  # a build without libtiff
@@ -67,7 +72,7 @@ class Image(ModelCase):
 
     def test_errors_are_exceptions(self):
         for error, message, options in [(msrt.LimitExceededError, "set the limit to", {"memory": 1000}),
-                                        (msrt.UnsupportedError, "leave the split out", {"split": (2, 2)}),
+                                        (msrt.InvalidArgumentError, "needs several ranks", {"executor": "halo"}),
                                         (msrt.InvalidArgumentError, "memory is 'much'", {"memory": "much"}),
                                         (msrt.InvalidArgumentError, "executor is 'fast'", {"executor": "fast"}),
                                         (msrt.NotFoundError, "no output 'nothing'", {"head": "nothing"})]:

@@ -8,6 +8,7 @@ import math
 import os
 import random
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -84,6 +85,74 @@ class Image(ToolCase):
             self.assertLessEqual(report["peak_bytes"], report["plan"]["limit_bytes"])
             for key in ("seconds", "peak_rss_bytes", "pixels_per_second", "compile_seconds"):
                 self.assertGreater(report[key], 0, key)
+
+    def split(self, name, *arguments, before=(), **options):
+        """A job of several ranks; returns its report."""
+        source = self.path("in.npy") if os.path.exists(self.path("in.npy")) else self.npy("in.npy")
+        command = [os.path.join(self.BIN, "msrun"), "image", self.model, source, self.path(name), *arguments, "--json", self.path("r.json")]
+        done = subprocess.run([*before, *command], capture_output=True, text=True, timeout=120, check=False, **options)
+        self.assertEqual(done.returncode, 0, (before, arguments, done.stdout, done.stderr))
+        with open(self.path("r.json"), encoding="utf-8") as f:
+            return json.load(f)
+
+    def test_ranks_have_the_bits_of_the_whole(self):
+        want = self.whole([float(p) for p in PIXELS])
+        executors = [("halo",), ("stream", "--strip-rows", "8"), ("tiles", "--tile", "40x32")]
+        for parts in ("2x1", "1x3", "2x2"):
+            for executor, *more in executors:
+                report = self.split("out.npy", "--split", parts, "--executor", executor, *more, "--overwrite")
+                self.assertEqual(onnx.read_npy(self.path("out.npy"))[1], want, (parts, executor))
+                self.assertEqual(report["plan"]["phases"][-1]["executor"], executor)
+                self.assertEqual(len(report["ranks"]), math.prod(int(n) for n in parts.split("x")))
+                if executor != "halo":  # whose borders are so small here that all of them may be computed twice
+                    self.assertEqual(report["messages"], 0)
+        self.assertEqual(self.split("auto.npy", "--split", "2x2")["plan"]["phases"][0]["executor"], "halo")
+
+    def test_launched_ranks_have_the_bits_of_the_whole(self):
+        want = self.whole([float(p) for p in PIXELS])
+        engines = ["shm"] + [e for e in ("gloo",) if os.path.exists(os.path.join(self.BIN, "..", "lib", f"libmsrt_comm_{e}.so"))]
+        jobs = [(os.path.join(self.BIN, "msrun"), "launch", "-n", "3", "--engine", engine, "--") for engine in engines]
+        if shutil.which("mpirun") and os.path.exists(os.path.join(self.BIN, "..", "lib", "libmsrt_comm_mpi.so")):
+            jobs.append(("mpirun", "--oversubscribe", "-n", "3"))
+        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        for before in jobs:
+            for executor in ("halo", "stream"):
+                report = self.split("out.npy", "--executor", executor, "--strip-rows", "8", "--overwrite", before=before, env=environment)
+                self.assertEqual(onnx.read_npy(self.path("out.npy"))[1], want, (before, executor))
+                self.assertEqual(len(report["ranks"]), 3)
+
+    def test_ranks_that_fail_leave_no_result(self):
+        """The limit of the file's size stops rank 0, as a full disk does; the same ranks continue."""
+        want = self.whole([float(p) for p in PIXELS])
+        for executor in ("stream", "halo"):
+            name, options = executor + ".npy", ("--executor", executor, "--split", "3x1")
+            self.interrupted(name, *options)
+            self.assertTrue(os.path.exists(self.path(name + ".part")))
+            self.split(name, *options, "--strip-rows", "2", "--resume")
+            self.assertEqual(onnx.read_npy(self.path(name))[1], want)
+
+    def test_ranks_share_a_mask(self):
+        mask = [int(r >= 60 and c < 50) for r in range(ROWS) for c in range(COLUMNS)]
+        onnx.write_npy(self.path("mask.npy"), (1, ROWS, COLUMNS), mask, "|u1", "B")
+        got = []
+        for name, more in {"one": (), "halo": ("--split", "2x2"), "stream": ("--split", "3x1", *EXECUTORS["stream"])}.items():
+            self.image(self.model, self.npy("in.npy"), self.path(name + ".npy"), "--mask", self.path("mask.npy"), *more)
+            got.append(self.read(name + ".npy"))
+        self.assertEqual(got[0], got[1])
+        self.assertEqual(got[0], got[2])
+
+    def test_model_of_a_fixed_size_takes_others(self):
+        self.must("msconvert", "zoo:unet", self.path("unet.msrt"), "--quiet")
+        onnx.write_npy(self.path("small.npy"), (4, 48, 80), files.noise(4 * 48 * 80, 3), "|u1", "B")
+        for name, more in {"one": (), "two": ("--split", "2x1", "--json", self.path("r.json"))}.items():
+            self.image(self.path("unet.msrt"), self.path("small.npy"), self.path(name + ".npy"), "--normalize", "scale=1/255", *more)
+            self.assertEqual(onnx.read_npy(self.path(name + ".npy"))[0]["shape"], (2, 48, 80))
+        self.assertEqual(self.read("one.npy"), self.read("two.npy"))
+        with open(self.path("r.json"), encoding="utf-8") as f:
+            report = json.load(f)
+        self.assertGreater(report["messages"], 0)
+        self.assertGreater(report["message_bytes"], 0)
+        self.assertEqual(report["messages"], sum(r["messages"] for r in report["ranks"]))
 
     def test_result_agrees_with_onnxruntime(self):
         try:
@@ -214,12 +283,14 @@ class Image(ToolCase):
                 command = ["image", self.model, source, self.path(name), *options, "--json", self.path("r.json")]
                 for begin in (0, 30, 65):
                     percent = r.randint(begin, begin + 30)
-                    self.killed_while_writing(command, size * percent // 100)
+                    # A .npy file has the last of five channels at its end, so a limit before that stops the first block.
+                    part = 80 + percent / 5 if kind == "npy" else percent
+                    self.killed_while_writing(command, int(size * part / 100))
                     self.assertFalse(os.path.exists(self.path(name)), (kind, percent))
                 # How the work is cut need not be the same.
                 self.image(*command[1:], "--resume", *(EXECUTORS["tiles"] if attempt % 2 else ()))
                 with open(self.path("r.json"), encoding="utf-8") as f:
-                    self.assertGreater(json.load(f)["resumed_rows"], 0, (kind, percent))
+                    self.assertGreater(json.load(f)["resumed_rows"], 0, (kind, percent, attempt))
                 self.assertEqual(self.read(name), self.read("want." + kind), (kind, attempt))
                 self.assertFalse(os.path.exists(self.path(name + ".part")) or os.path.exists(self.path(name + ".journal")))
 
@@ -279,13 +350,16 @@ class Image(ToolCase):
         self.refuse("does not follow the rows and columns", detector, good, out, "--head", "boxes")
         self.image(detector, good, self.path("mask_of_detector.npy"))
         self.refuse("no output 'nothing'", self.model, good, out, "--head", "nothing")
-        self.refuse("leave the split out", self.model, good, out, "--split", "2x2")
-        self.refuse("leave the split out", self.model, good, out, "--executor", "halo", "--split", "2x2")
+        self.refuse("needs several ranks", self.model, good, out, "--executor", "halo")
+        for executor in ("halo", "stream"):
+            self.refuse("cannot be split into 150 x 1 parts; use at most 149 x 83", self.model, good, out, "--split", "150x1", "--executor", executor)
+        self.refuse("does not follow the rows and columns", detector, good, out, "--head", "boxes", "--split", "2x2")
+        self.refuse("set the memory limit of each rank to ", self.model, good, out, "--split", "2x2", "--executor", "halo", "--memory", "1MiB")
         self.refuse("ends in .tif, .tiff or .npy", self.model, good, self.path("out.jpg"), out="out.jpg")
         self.refuse("no/such", self.model, good, "/no/such/folder/out.npy")
         for expected, *arguments in [("--memory", "--memory", "much"), ("--split", "--split", "2"), ("--tile", "--tile", "0x3"),
                                      ("normalization", "--normalize", "mean=a"), ("no band", "--bands", "x"), ("--output", "--output", "f"),
-                                     ("--executor halo needs", "--executor", "halo"), ("--classes", "--classes=7")]:
+                                     ("--classes", "--classes=7")]:
             self.refuse(expected, self.model, good, out, *arguments, code=2)
         self.refuse("there is no such file", self.model, self.path("none.tif"), out, code=2)
         self.refuse("there is no such file", self.path("none.msrt"), good, out, code=2)
@@ -318,6 +392,12 @@ class Image(ToolCase):
                                                            ("tiles of 40 x 32", "12 tiles"))):
                 self.assertIn(expected, text)
             self.assertFalse(os.path.exists(self.path("none.npy.part")))
+
+    def test_explain_draws_the_split(self):
+        self.image(self.model, self.npy("in.npy"), self.path("none.npy"), "--split", "2x2", "--explain", self.path("plan.svg"), "--plan-only")
+        text = " ".join(xml.etree.ElementTree.parse(self.path("plan.svg")).getroot().itertext())
+        for expected in ("4 ranks that exchange halos", "rank 3: rows [75, 150), columns [42, 84)", "messages", "MiB sent; memory"):
+            self.assertIn(expected, text)
 
 
 if __name__ == "__main__":

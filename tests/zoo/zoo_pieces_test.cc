@@ -250,24 +250,40 @@ TEST_P(ZooPieces, StripsAndTilesEqualTheWhole) {
   const std::vector<Box> rows = Tiles(dims, 1, dims[3]);
   const size_t packed_for_whole = pieces.packed_bytes();
   for (const bool in_place : {false, true}) check(Tiles(dims, strip, dims[3]), in_place, "strips");
-  // Our kernels pack once for all pieces. oneDNN has no fast kernel for the packed form at some
-  // sizes, which then have a second form.
-  std::printf("packed: %zu bytes for the whole, %zu with strips\n", packed_for_whole,
-              pieces.packed_bytes());
-  if (std::string_view(backend.name) == "all" || std::string_view(backend.name) == "onednn") {
-    EXPECT_LE(pieces.packed_bytes(), 2 * packed_for_whole);
-  } else {
-    EXPECT_EQ(pieces.packed_bytes(), packed_for_whole);
-  }
+  EXPECT_EQ(pieces.packed_bytes(), packed_for_whole) << "strips";
   check(Tiles(dims, strip + 1, std::max<int64_t>(1, dims[3] / 3)), false, "tiles");
   check(UnevenTiles(dims, 5), true, "uneven tiles");
   check({rows[0], rows[rows.size() / 2], rows.back()}, false, "rows");
-  // A second time, every kernel is found and nothing is packed.
-  const size_t packed = pieces.packed_bytes();
+  // Every form of weights counts: they are packed once, for all pieces.
+  std::printf("packed: %zu bytes for the whole, %zu after all pieces\n", packed_for_whole,
+              pieces.packed_bytes());
+  EXPECT_EQ(pieces.packed_bytes(), packed_for_whole);
+  // A second time, every kernel is found.
   const uint64_t bound = pieces.runner().kernel_counts().misses;
   check(Tiles(dims, strip, dims[3]), true, "strips");
-  EXPECT_EQ(pieces.packed_bytes(), packed);
+  EXPECT_EQ(pieces.packed_bytes(), packed_for_whole);
   EXPECT_EQ(pieces.runner().kernel_counts().misses, bound);
+}
+
+// Exact mode is fast only if other delegates than reference, which has plain loops, claim names.
+TEST(ZooPieces, ExactModeRunsOutsideReference) {
+  for (const Network& n : kFullSize) {
+    CompileOptions options;
+    options.place.exact = true;
+    auto model = CompileModule(TestEnvironment(), *zoo::Build(n.name, n.options), options);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    const Program& program = *(*model)->entries[0]->current()->program;
+    double claimed = 0;
+    for (const Step& step : program.steps) {
+      if (!step.kernel) continue;
+      EXPECT_NE(step.arithmetic, "") << n.name << ": " << step.algorithm;
+      if (step.delegate == "reference" || step.arithmetic == MSRT_ARITHMETIC_REFERENCE) continue;
+      for (const uint32_t node : step.nodes) claimed += program.offered->node(node).flops;
+    }
+    ASSERT_GT(program.flops, 0);
+    std::printf("%s: %.4f of the FLOPs\n", n.name, claimed / program.flops);
+    EXPECT_GE(claimed, 0.8 * program.flops) << n.name;
+  }
 }
 
 std::string NameOf(const ::testing::TestParamInfo<std::tuple<Network, size_t>>& row) {

@@ -42,20 +42,19 @@ int Main(int argc, char** argv) {
                  "NAME=1x3x224x224, the dims of an input, or SYMBOL=8, of a symbol in all inputs "
                  "(may be given several times)");
   app.add_option("--state", a.states,
-                 "INPUT=OUTPUT: what the output gives is the input of the next run; the session "
-                 "keeps it, from zeros on (may be given several "
-                 "times)");
+                 "INPUT=OUTPUT: the output of a run is the input of the next run; the session keeps "
+                 "it, initially zero (may be given several times)");
   app.add_flag("--keep-unknown", a.keep_unknown,
                "keep ops that are not known, for kernels that the application registers; the model "
-               "must declare the types they give");
+               "must declare the types of their outputs");
   app.add_option("--optimize", a.optimize,
                  "none: write the graph as it comes; default: run the passes first")
       ->check(CLI::IsMember({"none", "default"}));
   app.add_option("--disable", a.disabled, "a pass to leave out (may be given several times)");
   app.add_option("--target", a.target,
                  "portable: for any machine; native: with the weights also as kernels of this "
-                 "machine pack them, so that loading on its like "
-                 "packs nothing; other machines load the file too")
+                 "machine pack them, so that loading on the same kind of machine packs nothing; "
+                 "other machines load the file too")
       ->check(CLI::IsMember({"portable", "native"}));
   app.add_option("--typical", a.typical,
                  "NAME=1x3x224x224 or SYMBOL=8: for --target native, usual sizes of dims that stay "

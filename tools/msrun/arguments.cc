@@ -11,6 +11,7 @@
 #include "core/place/pin.h"
 #include "tools/files/plugin_file.h"
 #include "tools/msrun/launch_arguments.h"
+#include "tools/msrun/model_source.h"
 #include "tools/tensors/sizes.h"
 
 namespace msrt {
@@ -21,7 +22,9 @@ namespace fs = std::filesystem;
 constexpr const char* kFooter =
     R"(Other forms:
   msrun MODEL [options]            the same as msrun bench MODEL
+  msrun zoo:lenet                  a network that is built in (msconvert --help lists them)
   msrun image MODEL IN OUT         a model over an image of any size (msrun image --help)
+  msrun train --model zoo:resnet18 --data DIR --output DIR    training (msrun train --help)
   msrun --compare A.json B.json    two reports of --json side by side
   msrun launch -n 4 -- COMMAND     four processes that form a job
   msrun VERB --help                the options of a verb
@@ -192,10 +195,14 @@ Status Check(const Arguments& a) {
   }
   if (a.model.empty() && a.verb != Arguments::Verb::kInfo)
     return InvalidArgument("which model? msrun MODEL.msrt, or msrun --help");
-  if (!a.model.empty() && fs::is_directory(a.model))
+  if (!a.model.empty() && IsZooName(a.model)) {
+    if (a.verb == Arguments::Verb::kCalibrate && a.output_file.empty())
+      return InvalidArgument("name the file to write: --output FILE");
+  } else if (!a.model.empty() && fs::is_directory(a.model)) {
     return InvalidArgument("model '", a.model, "' is a folder; name a .msrt file");
-  if (!a.model.empty() && !fs::exists(a.model))
+  } else if (!a.model.empty() && !fs::exists(a.model)) {
     return NotFound("model '", a.model, "': there is no such file");
+  }
   if (a.streams > 1 && a.threads > 1) {
     return InvalidArgument("--threads ", a.threads, " with --streams ", a.streams,
                            ": each stream runs on one thread; leave --threads out");
@@ -212,12 +219,12 @@ class CommandLine {
     app_.set_version_flag("--version", BuildInfoText);
     AddBench();
     run_ = app_.add_subcommand("run", "run once and show the outputs");
-    run_->add_option("model", a_.model, "a .msrt file")->required();
+    run_->add_option("model", a_.model, "a .msrt file, or zoo:NAME")->required();
     AddRunOptions(run_, &a_);
     AddOutputOptions(run_, &a_);
     calibrate_ =
         app_.add_subcommand("calibrate", "measure every way of running every node, for --costs");
-    calibrate_->add_option("model", a_.model, "a .msrt file")->required();
+    calibrate_->add_option("model", a_.model, "a .msrt file, or zoo:NAME")->required();
     AddRunOptions(calibrate_, &a_);
     calibrate_
         ->add_option("--seconds", calibrate_seconds_,
@@ -226,7 +233,7 @@ class CommandLine {
     calibrate_->add_option("--output", a_.output_file, "the file to write instead of MODEL.costs");
     info_ = app_.add_subcommand(
         "info", "describe a model without compiling it, or, without one, what can run models here");
-    info_->add_option("model", a_.model, "a .msrt file");
+    info_->add_option("model", a_.model, "a .msrt file, or zoo:NAME");
     AddCommonOptions(info_, &a_);
     info_->add_option("--json", a_.json, "as JSON; - is standard output");
     launch_ = AddLaunch(&app_, &a_.launch);
@@ -272,7 +279,7 @@ class CommandLine {
   void AddBench() {
     CLI::App* bench =
         app_.add_subcommand("bench", "measure latency, memory and where the time goes");
-    bench->add_option("model", a_.model, "a .msrt file");
+    bench->add_option("model", a_.model, "a .msrt file, or zoo:NAME");
     AddRunOptions(bench, &a_);
     AddOutputOptions(bench, &a_);
     bench->add_option("--seconds", a_.seconds, "how long to measure")
@@ -319,7 +326,7 @@ Result<std::vector<std::pair<std::string, std::string>>> SplitPairs(
 
 FilesRead FilesReadBy(const Arguments& a) {
   FilesRead read;
-  read.Add(a.model);
+  if (!IsZooName(a.model)) read.Add(a.model);
   if (!a.costs.empty() && a.verb != Arguments::Verb::kCalibrate)
     read.Add(a.costs);  // calibrate may extend the file
   for (const std::string& text : a.plugins) read.Add(ParsePluginFile(text).path);

@@ -10,7 +10,10 @@
 
 #include "core/api/image.h"
 #include "core/base/clock.h"
+#include "core/base/platform.h"
 #include "core/base/units.h"
+#include "core/comm/job_communicator.h"
+#include "tools/msrun/duration.h"
 #include "tools/msrun/image_arguments.h"
 #include "tools/msrun/workload.h"
 
@@ -37,16 +40,6 @@ class ProgressLine {
   void Clear() {
     if (drawn_) std::fprintf(stderr, "\r\033[K");
     drawn_ = false;
-  }
-
-  // "1 h 02 min", "3 min 20 s", "12 s".
-  static std::string DurationText(double seconds) {
-    const auto s = static_cast<long long>(seconds + 0.5);
-    char text[64];
-    if (s >= 3600) std::snprintf(text, sizeof text, "%lld h %02lld min", s / 3600, s / 60 % 60);
-    else if (s >= 60) std::snprintf(text, sizeof text, "%lld min %02lld s", s / 60, s % 60);
-    else std::snprintf(text, sizeof text, "%lld s", s);
-    return text;
   }
 
  private:
@@ -94,15 +87,15 @@ void PrintPlan(const ImageJob& job) {
   std::printf("image      %lld x %lld x %lld %s\n", static_cast<long long>(image.channels),
               static_cast<long long>(image.height), static_cast<long long>(image.width),
               StrCat(image.dtype).c_str());
-  const std::string plan = job.runner().Describe();
+  const std::string plan = job.DescribePlan();
   for (size_t begin = 0; begin < plan.size();) {
     const size_t end = std::min(plan.find('\n', begin), plan.size());
     std::printf("plan       %s\n", plan.substr(begin, end - begin).c_str());
     begin = end + 1;
   }
   std::printf("memory     %s expected, limit %s\n",
-              BytesText(static_cast<double>(job.runner().plan().peak_bytes)).c_str(),
-              BytesText(static_cast<double>(job.runner().plan().limit_bytes)).c_str());
+              BytesText(static_cast<double>(job.plan().peak_bytes)).c_str(),
+              BytesText(static_cast<double>(job.plan().limit_bytes)).c_str());
 }
 
 void PrintDone(const ImageJob& job, const JobReport& report) {
@@ -110,10 +103,10 @@ void PrintDone(const ImageJob& job, const JobReport& report) {
   if (report.resumed_rows > 0)
     std::printf("resumed    after row %lld\n", static_cast<long long>(report.resumed_rows));
   std::printf("done       %s, %.2f Mpixel/s, peak memory %s, %lld rows computed twice\n",
-              ProgressLine::DurationText(report.seconds).c_str(),
+              DurationText(report.seconds).c_str(),
               static_cast<double>(report.pixels) / std::max(report.seconds, 1e-9) / 1e6,
               BytesText(rss.ok() ? *rss : 0).c_str(),
-              static_cast<long long>(report.run.recomputed_rows));
+              static_cast<long long>(report.recomputed_rows));
   for (size_t o = 0; o < job.options().outputs.size(); ++o) {
     const ImageInfo& info = job.result(o);
     std::printf("result     %s: %lld x %lld x %lld %s\n", job.options().outputs[o].path.c_str(),
@@ -132,7 +125,39 @@ std::vector<std::string> DelegateNames(const std::string& text) {
   return names;
 }
 
+// The ranks of msrun launch, of mpirun or of variables set by hand, if this process is one of
+// several.
+struct ImageRanks {
+  std::unique_ptr<Job> job;
+  std::unique_ptr<Communicator> communicator;  // null: this process is alone
+};
+
+Status JoinRanks(ImageArguments* a, ImageRanks* ranks) {
+  MSRT_ASSIGN_OR_RETURN(ranks->job, Job::FromEnvironment());
+  const JobSettings& settings = ranks->job->settings();
+  if (settings.size == 1) return OkStatus();
+  // A rank may compute for hours without a message. The control connection and mpirun find ranks
+  // that die or hang.
+  CommOptions options;
+  options.stall_limit = std::chrono::hours(24 * 7);
+  MSRT_ASSIGN_OR_RETURN(ranks->communicator, MakeJobCommunicator(ranks->job.get(), options));
+  JobOptions& job = a->job;
+  job.communicator = ranks->communicator.get();
+  if (!a->split_given) job.split_rows = settings.size, job.split_columns = 1;
+  // The ranks of a host share its memory.
+  if (job.plan.memory_limit_bytes == 0)
+    job.plan.memory_limit_bytes = static_cast<size_t>(PhysicalMemoryBytes()) / 2 /
+                                  static_cast<size_t>(std::max(1, settings.local_size));
+  // The ranks of a host share its cores.
+  if (a->common.threads == 0)
+    a->common.threads = std::max(1, AvailableCores() / std::max(1, settings.local_size));
+  if (settings.rank != 0) a->common.quiet = true, a->common.json.clear(), a->explain.clear();
+  return OkStatus();
+}
+
 Status RunImageJob(ImageArguments& a) {
+  ImageRanks ranks;
+  MSRT_RETURN_IF_ERROR(JoinRanks(&a, &ranks));
   MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Environment> environment,
                         MakeEnvironment(a.common));
   a.job.plan.caller_bytes = ResidentBytes();

@@ -22,6 +22,7 @@ constexpr const char* kImageFooter =
     R"(Examples:
   msrun image unet.msrt scene.tif classes.tif --classes --memory 2GiB --normalize 'scale=1/255'
   msrun image unet.msrt scene.tif classes.tif --classes --normalize 'scale=1/255' --resume
+  msrun launch -n 4 -- msrun image unet.msrt scene.tif classes.tif --classes --split 2x2
 
 The result has its name only when it is complete: until then it is OUT.part, beside OUT.journal.
 Pixels without content (--mask, the image's no-data value) are NaN in float bands and 255 or 65535
@@ -39,9 +40,11 @@ void AddPlanOptions(CLI::App* app, ImageArguments* a, ImageTexts* t) {
   app->add_option("--memory", t->memory,
                   "limit of the process's memory: 2GiB, 1500MB; without it, half of the machine's");
   app->add_option("--executor", t->executor,
-                  "stream: rolling rows; tiles: overlapping tiles; auto: rows if they fit")
+                  "stream: rolling rows; tiles: overlapping tiles; halo: ranks exchange the "
+                  "borders of their parts; auto: with several ranks halo, else rows, if they fit")
       ->check(CLI::IsMember({"auto", "stream", "tiles", "halo"}));
-  app->add_option("--split", t->split, "RxC: parts for several ranks (executor halo)");
+  app->add_option("--split", t->split,
+                  "RxC: parts, one for each rank of msrun launch or mpirun, or for a thread");
   app->add_option("--strip-rows", a->job.plan.strip_rows, "rows of a strip; 0: chosen")
       ->check(CLI::NonNegativeNumber);
   app->add_option("--tile", t->tile, "RxC: rows and columns of a tile; without it, chosen");
@@ -105,14 +108,14 @@ Status ReadTexts(const ImageTexts& t, ImageArguments* a) {
   if (!t.memory.empty()) {
     MSRT_ASSIGN_OR_RETURN(job.plan.memory_limit_bytes, ParseByteCount("--memory", t.memory));
   }
-  if (t.executor == "halo" && t.split.empty())
-    return InvalidArgument("--executor halo needs --split RxC");
   if (!t.split.empty()) {
     MSRT_ASSIGN_OR_RETURN(const auto split, ParsePair("--split", t.split));
     job.split_rows = split.first, job.split_columns = split.second;
+    a->split_given = true;
   }
   if (t.executor == "stream") job.plan.executor = ImageExecutor::kStream;
   if (t.executor == "tiles") job.plan.executor = ImageExecutor::kTiles;
+  if (t.executor == "halo") job.plan.executor = ImageExecutor::kHalo;
   if (!t.tile.empty()) {
     MSRT_ASSIGN_OR_RETURN(const auto tile, ParsePair("--tile", t.tile));
     job.plan.tile_rows = tile.first, job.plan.tile_columns = tile.second;

@@ -14,6 +14,7 @@ struct ImageArguments {
   JobOptions job;
   std::string explain;     // a file for the picture of the plan
   bool plan_only = false;  // nothing is computed
+  bool split_given = false;
 };
 
 // Returns as ParseArguments does. argv[0] is "image".

@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "tools/msrun/model_source.h"
+
 namespace msrt {
 namespace {
 
@@ -78,7 +80,7 @@ Result<Json> Info(const Arguments& a) {
   Json info = Json::object();
   if (!a.model.empty()) {
     ModelExtras extras;
-    MSRT_ASSIGN_OR_RETURN(const Module module, LoadFile(env->io, a.model, {}, &extras));
+    MSRT_ASSIGN_OR_RETURN(const Module module, ReadModel(env->io, a.model, &extras));
     info = ModelJson(module);
     info["packed"] = PackedJson(extras);
   }

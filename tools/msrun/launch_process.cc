@@ -98,7 +98,7 @@ Result<Process> StartProcess(const ProcessSpec& spec) {
   const pid_t pid = fork();
   if (pid < 0) return IoError("cannot start '", spec.command[0], "': ", std::strerror(errno));
   if (pid == 0) BecomeChild(plan);
-  setpgid(pid, pid);  // in both processes: whoever comes first
+  setpgid(pid, pid);  // in both processes, because either may come first
   // Fits into the pipe.
   (void)!write(in.writing.fd(), spec.input.data(), spec.input.size());
   report.writing.Close();

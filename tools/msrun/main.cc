@@ -1,6 +1,6 @@
 // msrun: benchmarks a model (msrun MODEL, or msrun bench MODEL), runs it once (run), measures the
-// costs that decide its placement (calibrate), describes it (info), or starts the ranks of a job
-// (launch).
+// costs that decide its placement (calibrate), describes it (info), computes it over an image
+// (image), trains it (train), or starts the ranks of a job (launch).
 #include <sys/resource.h>
 
 #include <cstdio>
@@ -13,6 +13,8 @@
 #include "tools/msrun/bench.h"
 #include "tools/msrun/image.h"
 #include "tools/msrun/info.h"
+#include "tools/msrun/model_source.h"
+#include "tools/msrun/train.h"
 #include "tools/msrun/value_files.h"
 #include "tools/tensors/compare.h"
 #include "tools/tensors/made_input.h"
@@ -105,7 +107,7 @@ void DumpPrograms(const CompiledModel& model, const PrintProgram& print) {
 Status Dump(const Arguments& a, const Workload& w) {
   for (const std::string& what : a.dump) {
     if (what == "graph") {
-      MSRT_ASSIGN_OR_RETURN(const Module module, LoadFile(DefaultIo(), a.model));
+      MSRT_ASSIGN_OR_RETURN(const Module module, ReadModel(DefaultIo(), a.model));
       std::cout << Outline(module);
     } else if (what == "passes") {
       for (const PassReport& p : w.model->passes)
@@ -212,6 +214,7 @@ int Describe(const Arguments& a) {
 
 int Main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "image") return RunImage(argc - 1, argv + 1);
+  if (argc > 1 && std::string_view(argv[1]) == "train") return RunTrain(argc - 1, argv + 1);
   Arguments a;
   int exit_code = kDone;
   if (!ParseArguments(argc, argv, &a, &exit_code)) return exit_code;

@@ -11,6 +11,7 @@
 #include "core/run/measure.h"
 #include "delegates/builtin.h"
 #include "tools/files/plugin_file.h"
+#include "tools/msrun/model_source.h"
 #include "tools/msrun/value_files.h"
 #include "tools/tensors/npy.h"
 #include "tools/tensors/sizes.h"
@@ -108,7 +109,9 @@ Result<std::vector<Dims>> SizesOf(const Arguments& a, const InputFiles& files,
   return SizesToRun("--shape", given, module);
 }
 
-Result<CompileOptions> CompileOptionsOf(const Arguments& a, const Environment& env) {
+}  // namespace
+
+Result<CompileOptions> CompileOptionsFor(const Arguments& a, const Environment& env) {
   CompileOptions options;
   options.load_by_copy = a.copy_file;
   options.passes.disabled = a.disabled_passes;
@@ -126,19 +129,17 @@ Result<CompileOptions> CompileOptionsOf(const Arguments& a, const Environment& e
   return options;
 }
 
-}  // namespace
-
 Result<Workload> Prepare(const Arguments& a) {
   Workload w;
   MSRT_ASSIGN_OR_RETURN(const auto pairs, SplitPairs("--input", a.inputs));
   const InputFiles files(pairs.begin(), pairs.end());
   MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Environment> env, MakeEnvironment(a));
-  MSRT_ASSIGN_OR_RETURN(CompileOptions options, CompileOptionsOf(a, *env));
+  MSRT_ASSIGN_OR_RETURN(CompileOptions options, CompileOptionsFor(a, *env));
   // The model is placed for the sizes that this run will use, and these depend on its inputs, so it
   // is read twice.
   std::vector<Dims> sizes;
   {
-    MSRT_ASSIGN_OR_RETURN(const Module module, LoadFile(env->io, a.model));
+    MSRT_ASSIGN_OR_RETURN(const Module module, ReadModel(env->io, a.model));
     MSRT_RETURN_IF_ERROR(CheckForModel(a, files, module.main()));
     MSRT_ASSIGN_OR_RETURN(sizes, SizesOf(a, files, module));
     for (size_t i = 0; i < sizes.size(); ++i) {
@@ -147,7 +148,7 @@ Result<Workload> Prepare(const Arguments& a) {
     }
   }
   const StopWatch watch;
-  MSRT_ASSIGN_OR_RETURN(w.model, CompileFile(env, a.model, options));
+  MSRT_ASSIGN_OR_RETURN(w.model, CompileNamed(env, a.model, options));
   MSRT_ASSIGN_OR_RETURN(w.session, Session::Create(w.model, 0, {.memory_cap_bytes = a.memory_cap}));
   w.load_millis = watch.Millis();
 

@@ -22,6 +22,10 @@ struct Workload {
 // log to standard error.
 Result<std::shared_ptr<const Environment>> MakeEnvironment(const Arguments& arguments);
 
+// The options of the runtime that the arguments choose.
+Result<CompileOptions> CompileOptionsFor(const Arguments& arguments,
+                                         const Environment& environment);
+
 // Loads and compiles the model and prepares its inputs: from files where given, otherwise random
 // ones (tools/tensors/made_input.h).
 Result<Workload> Prepare(const Arguments& arguments);

@@ -143,24 +143,29 @@ Result<std::optional<Batch>> LoaderReader::Next() {
   return std::optional<Batch>(Finish(slot.get()));
 }
 
-// Mixes values in place and returns probabilities of the classes. The partner of a sample is the
-// next one of the global batch.
-ConstTensor LoaderReader::MixTargets(Slot* slot) const {
-  const int64_t classes = loader_->classes(), elements = loader_->sample_dims().elements();
+// Mixes a sample with the next one of the global batch, in place, and returns the ratio.
+float LoaderReader::Mix(Slot* slot, int64_t sample) const {
+  const LoaderOptions& options = loader_->options();
+  const SampleRandom random(options.seed, epoch_, slot->begin + slot->first + sample);
+  const auto ratio =
+      static_cast<float>(DrawMixRatio(options.augmentation.mixup, random.Fork(kMixStream)));
+  const int64_t elements = loader_->sample_dims().elements();
+  float* const own = slot->values->data() + sample * elements;
+  for (int64_t e = 0; e < elements; ++e) own[e] = ratio * own[e] + (1 - ratio) * own[elements + e];
+  return ratio;
+}
+
+// Returns probabilities of the classes.
+ConstTensor LoaderReader::DenseTargets(Slot* slot) const {
+  const int64_t classes = loader_->classes();
   auto targets = std::make_shared<std::vector<float>>(static_cast<size_t>(slot->samples * classes));
   for (int64_t i = 0; i < slot->samples; ++i) {
-    const LoaderOptions& options = loader_->options();
-    const SampleRandom random(options.seed, epoch_, slot->begin + slot->first + i);
-    const auto ratio =
-        static_cast<float>(DrawMixRatio(options.augmentation.mixup, random.Fork(kMixStream)));
-    float* const own = slot->values->data() + i * elements;
-    for (int64_t e = 0; e < elements; ++e)
-      own[e] = ratio * own[e] + (1 - ratio) * own[elements + e];
     const auto add = [&](int64_t label, float share) {
       if (label >= 0) (*targets)[static_cast<size_t>(i * classes + label)] += share;
     };
+    const float ratio = loader_->mixes() ? Mix(slot, i) : 1;
     add(slot->labels[static_cast<size_t>(i)], ratio);
-    add(slot->labels[static_cast<size_t>(i + 1)], 1 - ratio);
+    if (loader_->mixes()) add(slot->labels[static_cast<size_t>(i + 1)], 1 - ratio);
   }
   return Own(DType::kF32, {slot->samples, classes}, std::move(targets));
 }
@@ -172,8 +177,8 @@ Batch LoaderReader::Finish(Slot* slot) const {
   std::vector<Type> types = loader_->types();
   for (Type& type : types) type.dims[0] = slot->samples;
   ConstTensor targets;
-  if (loader_->mixes()) {
-    targets = MixTargets(slot);
+  if (loader_->has_dense_targets()) {
+    targets = DenseTargets(slot);
   } else {
     targets = Own(DType::kI64, types[1].dims,
                   std::make_shared<std::vector<int64_t>>(std::move(slot->labels)));

@@ -39,7 +39,8 @@ class LoaderReader final : public BatchReader {
   Status LoadUnit(Slot* slot, int64_t unit, Picture* scratch) const;
   void Work();
   Batch Finish(Slot* slot) const;
-  ConstTensor MixTargets(Slot* slot) const;
+  float Mix(Slot* slot, int64_t sample) const;
+  ConstTensor DenseTargets(Slot* slot) const;
 
   const DataLoader* const loader_;
   const int64_t epoch_;

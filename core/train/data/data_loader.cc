@@ -28,8 +28,10 @@ Status CheckOptions(const SampleSource& source, const LoaderOptions& options) {
   if (!source.sample_dims().empty() && !augmentation.steps.empty())
     return InvalidArgument("samples of dims ", source.sample_dims(),
                            " are no pictures, so they cannot be cropped, resized or flipped");
-  if (augmentation.mixup > 0 && (source.has_label_maps() || NumClasses(source) < 1))
-    return InvalidArgument("mixup needs one label per sample and a known number of classes");
+  const bool dense = augmentation.mixup > 0 || options.dense_targets;
+  if (dense && (source.has_label_maps() || NumClasses(source) < 1))
+    return InvalidArgument("mixup and probabilities as targets need one label per sample and a ",
+                           "known number of classes");
   return OkStatus();
 }
 
@@ -82,11 +84,11 @@ std::vector<Type> DataLoader::types() const {
   if (source_->has_label_maps()) {
     targets.push_back(picture_rows_);
     targets.push_back(picture_cols_);
-  } else if (mixes()) {
+  } else if (has_dense_targets()) {
     targets.push_back(classes());
   }
   return {Type::Tensor(DType::kF32, values),
-          Type::Tensor(mixes() ? DType::kF32 : DType::kI64, targets)};
+          Type::Tensor(has_dense_targets() ? DType::kF32 : DType::kI64, targets)};
 }
 
 int64_t DataLoader::samples() const { return source_->samples(); }

@@ -29,6 +29,7 @@ struct LoaderOptions {
   bool drop_last = false;  // leaves out a last batch that is not full
   Augmentation augmentation = {};
   Normalization normalization = {};  // after augmentation
+  bool dense_targets = false;        // probabilities of the classes; always so with mixup
   BadSamples bad_samples = BadSamples::kRefuse;
   int rank = 0, ranks = 1;
   int threads = 2;   // that read and augment; 0: the thread that asks for a batch
@@ -53,8 +54,8 @@ class DataLoader final : public Dataset {
   static Result<std::unique_ptr<DataLoader>> Make(std::shared_ptr<const SampleSource> source,
                                                   LoaderOptions options);
 
-  // Values, f32, batch x the dims of a sample. Targets: i64 labels of samples or pixels; f32
-  // probabilities of the classes with mixup.
+  // Values, f32, batch x the dims of a sample. Targets: i64 labels of samples or pixels, or f32
+  // probabilities of the classes.
   std::vector<Type> types() const override;
   int64_t samples() const override;
   int64_t batches_per_epoch() const override;
@@ -73,6 +74,7 @@ class DataLoader final : public Dataset {
 
   int64_t classes() const { return NumClasses(*source_); }
   bool mixes() const { return options_.augmentation.mixup > 0; }
+  bool has_dense_targets() const { return mixes() || options_.dense_targets; }
   // Reads and augments the sample at a position of the epoch's order.
   Status Load(const std::vector<int64_t>& order, int64_t epoch, int64_t position,
               Picture* out) const;

@@ -187,6 +187,16 @@ TEST(DataLoader, MixupMakesProbabilities) {
   }
 }
 
+TEST(DataLoader, DenseTargetsAreOneForTheLabel) {
+  LoaderOptions options = Options("");
+  options.shuffle = false;
+  options.dense_targets = true;
+  const auto batches = Read(*MustMake(NumberedSamples(10), options), 0);
+  ASSERT_EQ(batches[0].tensors[1].dims, (Dims{10, 4}));
+  const auto targets = batches[0].tensors[1].As<float>();
+  for (size_t i = 0; i < 40; ++i) EXPECT_EQ(targets[i], i % 4 == i / 4 % 4 ? 1 : 0);
+}
+
 TEST(DataLoader, NormalizationComesLast) {
   LoaderOptions options = Options("");
   options.shuffle = false;

@@ -42,7 +42,7 @@ class ImageFolder final : public SampleSource {
 
   void Add(const std::string& root, std::vector<std::string> files, int64_t label) {
     for (std::string& file : files) {
-      hash_.Add(std::string_view(file).substr(root.size()));
+      hash_.Add(fs::path(file).lexically_relative(root).string());
       hash_.Add(label);
       std::error_code error;
       hash_.Add(static_cast<int64_t>(fs::file_size(file, error)));
@@ -112,8 +112,8 @@ Status ReadPicture(const std::string& path, int64_t channels, Picture* out) {
   options.decoders = 1;
   MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> source, OpenImage(path, options));
   const ImageInfo& info = source->info();
-  constexpr int64_t kMaxPixels = int64_t{1} << 28;
-  if (info.height > kMaxPixels / info.width || info.channels > kMaxRank * 4)
+  constexpr int64_t kMaxPixels = int64_t{1} << 28, kMaxChannels = 64;
+  if (info.height > kMaxPixels / info.width || info.channels > kMaxChannels)
     return LimitExceeded(path, ": an image of ", info.channels, " x ", info.height, " x ",
                          info.width, " is too large for a sample; use windows of it");
   out->Resize(info.channels, info.height, info.width);

@@ -144,14 +144,55 @@ struct TilesOf<C, std::integer_sequence<int, R...>> {
 template <int C>
 using Tiles = TilesOf<C, std::make_integer_sequence<int, kMaxRows>>;
 
+// A product of matrices and nothing else, as Winograd's convolution has them: short chains, of
+// which the general tile would take a quarter more time.
+template <int R>
+void ProductTile(const ChainTile& t, int64_t first) {
+  Vector<kLanes> sums[R][kVectors] = {};
+  const float* const x = t.x + t.runs[0].x_offset + first * t.x_step;
+  const float* const w = t.w + t.runs[0].w_row * kPanel;
+  const int64_t step = t.x_step, count = t.runs[0].count;
+  for (int64_t k = 0; k < count; ++k) {
+    Vector<kLanes> weights[kVectors];
+#pragma GCC unroll 16
+    for (int j = 0; j < kVectors; ++j) weights[j] = Load<kLanes>(w + k * kPanel + j * kLanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) {
+      const Vector<kLanes> input = Broadcast<kLanes>(x[i * step + k]);
+#pragma GCC unroll 16
+      for (int j = 0; j < kVectors; ++j) sums[i][j] = Fma<kLanes>(input, weights[j], sums[i][j]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kVectors; ++j)
+      Store<kLanes>(sums[i][j], t.y + (first + i) * t.y_step + j * kLanes);
+  }
+}
+
+template <typename Rows>
+struct ProductTilesOf;
+template <int... R>
+struct ProductTilesOf<std::integer_sequence<int, R...>> {
+  static constexpr TileFunction kTiles[] = {ProductTile<R + 1>...};
+};
+
+const TileFunction* TilesFor(const ChainTile& t) {
+  const bool is_product =
+      t.run_count == 1 && t.begins && !t.ends && t.start == nullptr && t.columns == kPanel;
+  if (is_product) return ProductTilesOf<std::make_integer_sequence<int, kMaxRows>>::kTiles;
+  return t.columns > kLanes ? Tiles<kVectors>::kTiles : Tiles<1>::kTiles;
+}
+
 // Rows are divided into tiles of about equal height.
 void Chains(const ChainTile& t) {
   const int64_t tiles = (t.rows + kMaxRows - 1) / kMaxRows;
+  const TileFunction* const by_rows = TilesFor(t);
   int64_t first = 0;
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t end = t.rows * (i + 1) / tiles;
-    const int64_t rows = end - first;
-    (t.columns > kLanes ? Tiles<kVectors>::kTiles : Tiles<1>::kTiles)[rows - 1](t, first);
+    by_rows[end - first - 1](t, first);
     first = end;
   }
 }

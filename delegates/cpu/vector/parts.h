@@ -15,5 +15,7 @@ void FillQuantization(Loops* loops);
 void FillIntegerMatMul(Loops* loops);
 void FillWinograd(Loops* loops);
 void FillChains(Loops* loops);
+void FillUpdates(Loops* loops);
+void FillGradients(Loops* loops);
 
 }  // namespace msrt::cpu::MSRT_CPU_ISA

@@ -18,6 +18,8 @@ void FillTable(Loops* loops) {
   FillIntegerMatMul(loops);
   FillWinograd(loops);
   FillChains(loops);
+  FillUpdates(loops);
+  FillGradients(loops);
 }
 
 }  // namespace msrt::cpu::MSRT_CPU_ISA

@@ -26,7 +26,7 @@ class Order {
 
   // The next piece of work of a stream: after all that the host knows.
   Piece Enqueue(uint64_t stream);
-  // What an event stands for that is recorded in the stream now.
+  // Returns the clock of an event that is recorded in the stream now.
   Clock At(uint64_t stream) const;
   void StreamWaits(uint64_t stream, const Clock& event);
   void HostWaits(const Clock& event);

@@ -99,51 +99,40 @@ Status LiftNonSpatialBatch(NodeLift& n) {
 // running = old * momentum + current * (1 - momentum), in the type of `old`.
 Result<ValueId> RunningStatistic(NodeLift& n, ValueId old, ValueId current, DType dtype) {
   const double momentum = n.Float("momentum", 0.9f);
-  const std::vector<int64_t> flat = {-1};
   const DType out = n.type_of(old).dtype;
-  MSRT_ASSIGN_OR_RETURN(const ValueId line, n.Add("Reshape", {current}, {{"shape", flat}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId wide, n.Add("Cast", {old}, {{"to", dtype}}));
   MSRT_ASSIGN_OR_RETURN(const ValueId kept, n.Add("Mul", {wide, n.Scalar(dtype, momentum)}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId added, n.Add("Mul", {line, n.Scalar(dtype, 1 - momentum)}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId added,
+                        n.Add("Mul", {current, n.Scalar(dtype, 1 - momentum)}));
   MSRT_ASSIGN_OR_RETURN(const ValueId sum, n.Add("Add", {kept, added}));
   return n.Add("Cast", {sum}, {{"to", out}});
 }
 
-// Normalizes with the statistics of the batch itself, in elementary ops, which have gradients; half
-// types are computed in f32.
+// Normalizes with the statistics of the batch itself, whose parameters and statistics are at least
+// f32.
 Status LiftTrainingBatch(NodeLift& n) {
   const Type& type = n.type(0);
   if (!type.rank_known) return Unsupported("training_mode = 1 needs the rank of the input");
-  const DType narrow = type.dtype, dtype = narrow == DType::kF64 ? DType::kF64 : DType::kF32;
-  const int rank = type.rank();
-  std::vector<int64_t> axes, channels(static_cast<size_t>(std::max(rank - 1, 1)), 1);
-  for (int i = 0; i < rank; ++i) {
-    if (i != 1) axes.push_back(i);
+  const bool one_channel = type.rank() == 1;
+  const DType dtype = type.dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+  ValueId x = n.input(0);
+  if (one_channel) {
+    MSRT_ASSIGN_OR_RETURN(x, n.Add("Reshape", {x}, {{"shape", std::vector<int64_t>{-1, 1}}}));
   }
-  channels[0] = -1;  // [C, 1, 1...] broadcasts to [N, C, D1, D2...]
-  const auto widened = [&](size_t input) -> Result<ValueId> {
-    MSRT_ASSIGN_OR_RETURN(const ValueId wide, n.Add("Cast", {n.input(input)}, {{"to", dtype}}));
-    return input == 0 ? wide : n.Add("Reshape", {wide}, {{"shape", channels}});
-  };
-  MSRT_ASSIGN_OR_RETURN(const ValueId x, widened(0));
-  MSRT_ASSIGN_OR_RETURN(const ValueId scale, widened(1));
-  MSRT_ASSIGN_OR_RETURN(const ValueId bias, widened(2));
-  MSRT_ASSIGN_OR_RETURN(const ValueId mean, n.Add("ReduceMean", {x}, {{"axes", axes}}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId centred, n.Add("Sub", {x, mean}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId squares, n.Add("Mul", {centred, centred}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId variance, n.Add("ReduceMean", {squares}, {{"axes", axes}}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId raised,
-                        n.Add("Add", {variance, n.Scalar(dtype, n.Float("epsilon", 1e-5f))}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId deviation, n.Add("Sqrt", {raised}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId normalized, n.Add("Div", {centred, deviation}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId scaled, n.Add("Mul", {normalized, scale}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId wide, n.Add("Add", {scaled, bias}));
-  MSRT_ASSIGN_OR_RETURN(const ValueId out, n.Add("Cast", {wide}, {{"to", narrow}}));
-  n.SetOutput(0, out);
+  MSRT_ASSIGN_OR_RETURN(const ValueId scale, n.Add("Cast", {n.input(1)}, {{"to", dtype}}));
+  MSRT_ASSIGN_OR_RETURN(const ValueId bias, n.Add("Cast", {n.input(2)}, {{"to", dtype}}));
+  MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> results,
+                        n.AddMany("msrt", "BatchNormTraining", {x, scale, bias},
+                                  {{"epsilon", n.Float("epsilon", 1e-5f)}}, 3));
+  ValueId y = results[0];
+  if (one_channel) {
+    MSRT_ASSIGN_OR_RETURN(y, n.Add("Reshape", {y}, {{"shape", std::vector<int64_t>{-1}}}));
+  }
+  n.SetOutput(0, y);
   for (size_t i : {1, 2}) {
     if (!n.wants_output(i)) continue;
     MSRT_ASSIGN_OR_RETURN(const ValueId running,
-                          RunningStatistic(n, n.input(2 + i), i == 1 ? mean : variance, dtype));
+                          RunningStatistic(n, n.input(2 + i), results[i], dtype));
     n.SetOutput(i, running);
   }
   return OkStatus();

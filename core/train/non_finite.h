@@ -1,0 +1,19 @@
+// Names the first value of a training step that is not finite, for a run whose loss is not.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/compile/environment.h"
+#include "core/train/checkpoint.h"
+
+namespace msrt {
+
+// Repeats the forward and backward computation of one step with all its values as outputs, and
+// returns the first one with an infinity or NaN: "input 'image'", "parameter 'conv1.weight'",
+// "'conv1' (Conv)". Empty: all are finite. `training`: from MakeTrainingModule. `before`: the state
+// before the step. Needs memory for all values at once.
+Result<std::string> FindNonFinite(std::shared_ptr<const Environment> environment, Module training,
+                                  const Checkpoint& before, const Batch& batch, double rate);
+
+}  // namespace msrt

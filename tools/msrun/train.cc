@@ -1,0 +1,280 @@
+#include "tools/msrun/train.h"
+
+#include <signal.h>
+
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "core/base/units.h"
+#include "core/model/write.h"
+#include "core/train/training_module.h"
+#include "tools/msrun/duration.h"
+#include "tools/msrun/train_loop.h"
+#include "tools/msrun/train_model.h"
+#include "tools/msrun/train_report.h"
+#include "tools/msrun/workload.h"
+
+namespace msrt {
+namespace {
+
+// Set by the first interrupt: the run stops after a step and a checkpoint. A second one ends the
+// process.
+std::atomic<bool> stop_requested{false};
+
+extern "C" void RequestStop(int) { stop_requested.store(true); }
+
+void CatchInterrupts() {
+  struct sigaction action {};
+  action.sa_handler = RequestStop;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+LoaderOptions LoaderOptionsOf(const TrainArguments& a, const Log& log) {
+  LoaderOptions options;
+  options.batch = a.batch;
+  options.seed = a.seed;
+  options.normalization = a.normalization;
+  options.bad_samples = a.bad_samples;
+  options.threads = a.data_threads;
+  options.log = log;
+  return options;
+}
+
+// Pictures get the size of --size after all other steps.
+void AddSize(const TrainArguments& a, Augmentation* augmentation) {
+  if (a.rows == 0) return;
+  AugmentStep resize;
+  resize.rows = a.rows, resize.cols = a.cols;
+  augmentation->steps.push_back(resize);
+}
+
+Result<std::unique_ptr<DataLoader>> TrainingData(const TrainArguments& a, int64_t channels,
+                                                 const Log& log) {
+  OpenSamplesOptions open;
+  open.folder.channels = channels;
+  open.windows = a.windows;
+  MSRT_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenSamples(a.data, open));
+  LoaderOptions options = LoaderOptionsOf(a, log);
+  options.shuffle = true;
+  options.dense_targets = !a.has_class_targets();
+  options.augmentation = a.augmentation;
+  AddSize(a, &options.augmentation);
+  return DataLoader::Make(std::move(source), std::move(options));
+}
+
+Result<std::unique_ptr<DataLoader>> EvaluationData(const TrainArguments& a, int64_t channels,
+                                                   const DataLoader& data, const Log& log) {
+  OpenSamplesOptions open;
+  open.split = DataSplit::kTest;
+  open.folder.channels = channels;
+  open.folder.class_names = data.source().class_names();
+  open.windows = a.windows;
+  open.windows.windows = 0;
+  open.windows.classes = NumClasses(data.source());
+  MSRT_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenSamples(a.eval, open));
+  if (NumClasses(*source) > NumClasses(data.source()))
+    return InvalidArgument("--eval '", a.eval, "' has ", NumClasses(*source),
+                           " classes, the training data has ", NumClasses(data.source()));
+  LoaderOptions options = LoaderOptionsOf(a, log);
+  // Without --size the pictures of an evaluation get the size of those for training.
+  AddSize(a, &options.augmentation);
+  const Dims& dims = data.sample_dims();
+  if (a.rows == 0 && dims.rank() == 3 && source->sample_dims().empty()) {
+    AugmentStep resize;
+    resize.rows = dims[1], resize.cols = dims[2];
+    options.augmentation.steps.push_back(resize);
+  }
+  return DataLoader::Make(std::move(source), std::move(options));
+}
+
+struct TrainRun {
+  std::shared_ptr<const Environment> environment;
+  std::unique_ptr<DataLoader> data, eval;
+  std::unique_ptr<Trainer> trainer;
+  bool probabilities = false;
+  size_t parameters = 0;  // numbers in all parameters
+};
+
+Result<TrainRun> PrepareTraining(const TrainArguments& a) {
+  TrainRun run;
+  MSRT_ASSIGN_OR_RETURN(run.environment, MakeEnvironment(a.common));
+  MSRT_ASSIGN_OR_RETURN(const int64_t channels, ChannelsOf(a));
+  MSRT_ASSIGN_OR_RETURN(run.data, TrainingData(a, channels, run.environment->log));
+  if (!a.eval.empty()) {
+    MSRT_ASSIGN_OR_RETURN(run.eval, EvaluationData(a, channels, *run.data, run.environment->log));
+  }
+  MSRT_ASSIGN_OR_RETURN(Module model, ModelFor(a, *run.data));
+  run.probabilities = HasProbabilities(model);
+  model.metadata.emplace_back("normalize", a.normalize_text);
+  std::string classes;
+  for (const std::string& name : run.data->source().class_names())
+    StrAppend(&classes, classes.empty() ? "" : "\n", name);
+  model.metadata.emplace_back("classes", classes);
+  MSRT_ASSIGN_OR_RETURN(Module training,
+                        MakeTrainingModule(std::move(model), a.spec, run.environment->ops.get()));
+  for (const StateSlot& slot : training.states) {
+    if (slot.role == StateRole::kParameter)
+      run.parameters += static_cast<size_t>(slot.initial.dims.elements());
+  }
+  TrainerOptions options;
+  const int64_t updates = a.epochs * run.data->batches_per_epoch() / a.spec.accumulation;
+  MSRT_ASSIGN_OR_RETURN(options.schedule, ParseSchedule(a.schedule, a.rate, updates));
+  MSRT_ASSIGN_OR_RETURN(options.compile, CompileOptionsFor(a.common, *run.environment));
+  // Placement is for batches of this size.
+  MSRT_ASSIGN_OR_RETURN(const size_t entry, FindEntry(training, kTrainEntry));
+  const Graph& graph = training.graphs[training.entries[entry]];
+  const std::vector<Type> types = run.data->types();
+  for (size_t i = 0; i < types.size(); ++i) {
+    Dims dims = types[i].dims;
+    dims[0] = a.batch;
+    options.compile.typical.emplace_back(graph.value(graph.inputs[i]).name, dims);
+  }
+  MSRT_ASSIGN_OR_RETURN(run.trainer,
+                        Trainer::Create(run.environment, std::move(training), options));
+  return run;
+}
+
+std::vector<std::pair<std::string, std::string>> FactsOf(const TrainArguments& a,
+                                                         const TrainRun& run,
+                                                         const TrainOutcome& outcome) {
+  std::vector<std::pair<std::string, std::string>> facts{
+      {"model", a.common.model},
+      {"parameters", StrCat(run.parameters)},
+      {"data", StrCat(a.data, ": ", run.data->samples(), " samples, ",
+                      NumClasses(run.data->source()), " classes")},
+      {"samples", StrCat(run.data->sample_dims())},
+      {"batch", StrCat(a.batch)},
+      {"optimizer", std::string(OptimizerName(a.spec.optimizer.kind))},
+      {"learning rate", StrCat(a.rate, ", ", a.schedule)},
+      {"seed", StrCat(a.seed)},
+      {"steps", StrCat(run.trainer->steps())}};
+  if (run.eval != nullptr)
+    facts.emplace_back("evaluation", StrCat(a.eval, ": ", run.eval->samples(), " samples"));
+  if (outcome.evaluation.has_value())
+    facts.emplace_back("accuracy", StrCat(Accuracy(outcome.evaluation->confusion)));
+  return facts;
+}
+
+Status WriteWhole(const std::string& path, const std::string& text) {
+  if (path == "-") {
+    std::cout << text << "\n";
+    return OkStatus();
+  }
+  const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(text))};
+  return DefaultIo()->WriteFile(path, pieces);
+}
+
+// NaN is not JSON.
+nlohmann::json JsonNumber(double value) {
+  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
+}
+
+nlohmann::json ResultJson(const TrainArguments& a, const TrainRun& run,
+                          const TrainOutcome& outcome) {
+  nlohmann::json json;
+  const EpochRow last = outcome.rows.empty() ? EpochRow{} : outcome.rows.back();
+  json["model"] = a.common.model;
+  json["parameters"] = run.parameters;
+  json["samples"] = run.data->samples();
+  json["classes"] = run.data->source().class_names();
+  json["epochs"] = outcome.rows.size();
+  json["steps"] = run.trainer->steps();
+  json["loss"] = JsonNumber(last.loss);
+  json["train_accuracy"] = JsonNumber(last.accuracy);
+  json["accuracy"] = JsonNumber(run.eval != nullptr ? last.eval_accuracy : last.accuracy);
+  json["step_ms"] = JsonNumber(outcome.step_millis);
+  const auto rss = PeakResidentBytes();
+  json["peak_rss_bytes"] = rss.ok() ? *rss : 0;
+  double seconds = 0;
+  for (const EpochRow& row : outcome.rows) seconds += row.seconds;
+  json["seconds"] = seconds;
+  std::vector<std::string> skipped = run.data->SkippedSamples();
+  if (run.eval != nullptr) {
+    for (std::string& name : run.eval->SkippedSamples()) skipped.push_back(std::move(name));
+    json["eval_loss"] = JsonNumber(last.eval_loss);
+    json["top5"] = JsonNumber(last.eval_top5);
+    if (run.eval->source().has_label_maps()) json["iou"] = JsonNumber(last.eval_iou);
+  }
+  json["skipped"] = skipped;
+  if (outcome.evaluation.has_value()) {
+    const ConfusionMatrix& matrix = outcome.evaluation->confusion;
+    for (const double accuracy : ClassAccuracies(matrix))
+      json["class_accuracy"].push_back(JsonNumber(accuracy));
+    for (int64_t label = 0; label < matrix.classes(); ++label) {
+      std::vector<int64_t> row;
+      for (int64_t p = 0; p < matrix.classes(); ++p) row.push_back(matrix.at(label, p));
+      json["confusion"].push_back(row);
+    }
+  }
+  return json;
+}
+
+Status WriteResults(const TrainArguments& a, const TrainRun& run, const TrainOutcome& outcome) {
+  TrainingReport report;
+  report.title = StrCat("Training of ", a.common.model);
+  report.facts = FactsOf(a, run, outcome);
+  report.rows = outcome.rows;
+  report.class_names = run.data->source().class_names();
+  if (outcome.evaluation.has_value()) report.confusion = &outcome.evaluation->confusion;
+  MSRT_RETURN_IF_ERROR(WriteWhole(a.output + "/report.html", ReportHtml(report)));
+  MSRT_ASSIGN_OR_RETURN(const Module trained, run.trainer->Export());
+  MSRT_RETURN_IF_ERROR(WriteModel(trained, a.output + "/model.msrt", DefaultIo()));
+  if (a.common.json.empty()) return OkStatus();
+  return WriteWhole(a.common.json, ResultJson(a, run, outcome).dump(2));
+}
+
+void PrintStart(const TrainArguments& a, const TrainRun& run) {
+  std::printf("model      %s: %zu parameters\n", a.common.model.c_str(), run.parameters);
+  std::printf("data       %s\n",
+              StrCat(run.data->samples(), " samples of ", run.data->sample_dims(), ", ",
+                     NumClasses(run.data->source()), " classes")
+                  .c_str());
+  if (run.eval != nullptr)
+    std::printf("evaluation %lld samples\n", static_cast<long long>(run.eval->samples()));
+  std::fflush(stdout);
+}
+
+Status RunTraining(const TrainArguments& a) {
+  MSRT_ASSIGN_OR_RETURN(const TrainRun run, PrepareTraining(a));
+  const bool prints = a.common.prints();
+  if (prints) PrintStart(a, run);
+  TrainSetup setup;
+  setup.arguments = &a;
+  setup.data = run.data.get();
+  setup.eval = run.eval.get();
+  setup.trainer = run.trainer.get();
+  setup.probabilities = run.probabilities;
+  setup.stop = &stop_requested;
+  setup.environment = run.environment;
+  CatchInterrupts();
+  MSRT_ASSIGN_OR_RETURN(const TrainOutcome outcome, Train(setup));
+  if (outcome.stopped)
+    return MakeStatus(Code::kCancelled, "stopped after step ", run.trainer->steps(),
+                      "; a checkpoint is in '", a.checkpoint_folder(), "': continue with --resume");
+  MSRT_RETURN_IF_ERROR(WriteResults(a, run, outcome));
+  if (!prints) return OkStatus();
+  const auto rss = PeakResidentBytes();
+  std::printf("done       %lld steps, %.2f ms each, peak memory %s\n",
+              static_cast<long long>(run.trainer->steps()), outcome.step_millis,
+              BytesText(rss.ok() ? *rss : 0).c_str());
+  std::printf("results    %s/model.msrt, history.csv, report.html\n", a.output.c_str());
+  return OkStatus();
+}
+
+}  // namespace
+
+int RunTrain(int argc, char** argv) {
+  TrainArguments arguments;
+  int exit_code = kDone;
+  if (!ParseTrainArguments(argc, argv, &arguments, &exit_code)) return exit_code;
+  const Status status = RunTraining(arguments);
+  if (status.ok()) return kDone;
+  std::cerr << "msrun: " << status.message() << "\n";
+  return kFailed;
+}
+
+}  // namespace msrt
