@@ -77,6 +77,7 @@ Result<ValueId> TransposedConv(GradBuilder& g, ValueId x, ValueId grad, ValueId 
     output_padding[i] = std::max<int64_t>(-pad_end, 0);
   }
   AttrList attrs = SharedAttrs(g.op());
+  attrs.Set("kernel_shape", std::vector<int64_t>(kernel.begin(), kernel.end()));
   attrs.Set("pads", std::move(pads));
   attrs.Set("output_padding", std::move(output_padding));
   const ValueId full = g.Add("ConvTranspose", {grad, weights}, std::move(attrs));
