@@ -32,7 +32,7 @@ def train(tools, folder):
     output, report = os.path.join(folder, "run"), os.path.join(folder, "report.json")
     begin = time.monotonic()
     subprocess.run([os.path.join(tools, "msrun"), "train", "--model", "zoo:lenet", "--data", folder, "--eval", folder, "--size", "28",
-                    "--normalize", "scale=1/16", "--epochs", "20", "--batch", "32", "--optimizer", "momentum:0.9", "--lr", "0.02",
+                    "--normalize", "scale=1/16", "--epochs", "40", "--batch", "32", "--augment", "crop:8:1 rotate:10", "--optimizer", "momentum:0.9", "--lr", "0.02",
                     "--schedule", "cosine", "--output", output, "--json", report], check=True)
     seconds = time.monotonic() - begin
     with open(report) as f:
