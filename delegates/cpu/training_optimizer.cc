@@ -103,9 +103,21 @@ void CopyLists(const RunArgs& args, size_t first, size_t gradients) {
   }
 }
 
+// In double: the norm of millions of gradients has the digits of an f64. Independent sums let the
+// compiler use vectors.
 double SumOfSquares(const float* x, int64_t count) {
+  constexpr int64_t kSums = 8;
+  double sums[kSums] = {};
+  int64_t i = 0;
+  for (; i + kSums <= count; i += kSums) {
+    for (int64_t s = 0; s < kSums; ++s) {
+      const double v = x[i + s];
+      sums[s] += v * v;
+    }
+  }
+  for (; i < count; ++i) sums[0] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   double sum = 0;
-  LoopsHere().reduce_row[static_cast<size_t>(Reduce::kSumSquare)](x, count, &sum);
+  for (double s : sums) sum += s;
   return sum;
 }
 

@@ -16,11 +16,24 @@ RNG = np.random.default_rng(20261123)
 REDUCTIONS = ("mean", "sum", "none")
 
 
-def add(cases, kind, name, function, prediction, target, others=(), attrs=None):
+def add(cases, kind, name, function, prediction, target, others=(), attrs=None, correction=None):
     p = torch.tensor(prediction, requires_grad=True)
-    loss = function(p, torch.tensor(target), *[torch.tensor(o) for o in others])
+    rest = [torch.tensor(target), *[torch.tensor(o) for o in others]]
+    loss = function(p, *rest)
     loss.sum().backward()
-    cases.add(kind, [prediction, target, *others], [loss.detach().numpy(), p.grad.numpy()], attrs or {}, name=name, rtol=1e-12, atol=1e-13)
+    gradient = p.grad.numpy() - (0 if correction is None else correction)
+    check_by_differences(lambda x: function(torch.tensor(x), *rest).sum().item(), prediction, gradient)
+    cases.add(kind, [prediction, target, *others], [loss.detach().numpy(), gradient], attrs or {}, name=name, rtol=1e-12, atol=1e-13)
+
+
+def check_by_differences(function, prediction, gradient):
+    """A few elements of the gradient, so that an oracle with its own idea of a gradient is noticed."""
+    for index in np.random.default_rng(1).integers(0, prediction.size, 5):
+        step = np.zeros(prediction.size)
+        step[index] = 1e-6
+        step = step.reshape(prediction.shape)
+        difference = (function(prediction + step) - function(prediction - step)) / 2e-6
+        assert abs(difference - gradient.reshape(-1)[index]) < 1e-6 * max(1, abs(difference)), (difference, gradient.reshape(-1)[index])
 
 
 def cross_entropy(cases):
@@ -78,10 +91,14 @@ def ctc(cases):
             steps, batch, classes, length = 9, 3, 5, 3
             labels = RNG.choice([c for c in range(classes) if c != blank], (batch, length))
             labels[0] = labels[0][0]  # repeated labels need a blank between them
+            prediction, input_lengths, lengths = np.log(RNG.dirichlet(np.ones(classes), (steps, batch))), np.array([9, 7, 6]), np.array([3, 2, 1])
+            # PyTorch's gradient is that of logits before a log-softmax: it has the probabilities in addition.
+            factor = 1 / (batch * lengths) if how == "mean" else np.ones(batch)
+            inside = np.arange(steps)[:, None, None] < input_lengths[None, :, None]
             add(cases, "Ctc", f"{how}_blank{blank}",
                 lambda p, t, i, n: F.ctc_loss(p, t, i, n, blank=blank, reduction=how),
-                np.log(RNG.dirichlet(np.ones(classes), (steps, batch))), labels, [np.array([9, 7, 6]), np.array([3, 2, 1])],
-                {"reduction": how, "blank": blank})
+                prediction, labels, [input_lengths, lengths], {"reduction": how, "blank": blank},
+                np.exp(prediction) * inside * factor[None, :, None])
 
 
 if __name__ == "__main__":
