@@ -103,22 +103,25 @@ void CopyLists(const RunArgs& args, size_t first, size_t gradients) {
   }
 }
 
-// In double: the norm of millions of gradients has the digits of an f64. Independent sums let the
-// compiler use vectors.
+// In double and chunk by chunk, so that the norm of millions of gradients has the digits of an f64.
+// Independent sums let the compiler use vectors.
 double SumOfSquares(const float* x, int64_t count) {
-  constexpr int64_t kSums = 8;
-  double sums[kSums] = {};
-  int64_t i = 0;
-  for (; i + kSums <= count; i += kSums) {
-    for (int64_t s = 0; s < kSums; ++s) {
-      const double v = x[i + s];
-      sums[s] += v * v;
+  constexpr int64_t kSums = 8, kChunk = 512;
+  double total = 0;
+  for (int64_t first = 0; first < count; first += kChunk) {
+    const int64_t end = std::min(first + kChunk, count);
+    double sums[kSums] = {};
+    int64_t i = first;
+    for (; i + kSums <= end; i += kSums) {
+      for (int64_t s = 0; s < kSums; ++s) {
+        const double v = x[i + s];
+        sums[s] += v * v;
+      }
     }
+    for (; i < end; ++i) sums[0] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    for (double s : sums) total += s;
   }
-  for (; i < count; ++i) sums[0] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-  double sum = 0;
-  for (double s : sums) sum += s;
-  return sum;
+  return total;
 }
 
 class BoundUpdate final : public BoundKernel {

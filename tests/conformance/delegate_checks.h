@@ -52,7 +52,8 @@ class OneNode final : public sdk::GraphView {
 // A row of the op cases; with `weights_constant`, all inputs but the first are constants.
 std::unique_ptr<OneNode> NodeOf(const OpCase& c, bool weights_constant);
 
-// Returns the difference; empty if equal within 1e-5 of the value and of the output's range.
+// Returns the difference; empty if equal within 1e-5 (f64: 2e-14) of the value and of the output's
+// range.
 std::string FloatDifference(const ConstTensor& got, const ConstTensor& expected);
 
 // The expected results of a node for each kind of candidate. A candidate that may round need not: a

@@ -90,10 +90,10 @@ class Running:
 
 def names_culprit(message, rank, pid, said):
     """Whether a message names the rank, how it failed, and operation, sequence number and group: its own, or, if it died before it
-    reported its first operation, those of another rank that waits for it."""
+    reported its first operation, those of another rank."""
     operation = r"AllReduce #\d+ of group 'world'"
     return re.search(rf"(^|: )rank {rank} on host '.*' \(process {pid}\) {said}.*, last seen ((in|after) {operation}"
-                    rf"|before its first operation\..* rank \d+ is in {operation})", message) is not None
+                    rf"|before its first operation\..* rank \d+ is (in|after) {operation})", message) is not None
 
 
 def hurt_one(number_of_ranks, signal_number, rng, limit=None, program=("work",), engine=None):
