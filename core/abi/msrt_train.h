@@ -192,8 +192,8 @@ MSRT_API msrt_status msrt_trainer_predict(msrt_trainer* trainer, const msrt_tens
 typedef struct msrt_evaluation {
   uint32_t struct_size;
   int32_t reserved;
-  int64_t samples;
-  double loss;     /* the mean over all samples */
+  int64_t count;   /* targets that are classes and count; otherwise samples */
+  double loss;     /* the mean over them */
   double accuracy; /* of targets that are classes */
   double top5;     /* the share of targets among the five likeliest classes; of a dataset only */
   double mean_iou; /* intersection over union, averaged over classes; of a dataset only */

@@ -267,9 +267,13 @@ Result<std::string> Loop::FirstNonFinite(const Batch& batch) {
 
 bool Loop::StopsEarly() const {
   if (a_.early_stop == 0 || s_.eval == nullptr || outcome_.rows.empty()) return false;
+  // By accuracy; by loss where the targets are no classes.
+  const auto quality = [](const EpochRow& row) {
+    return std::isnan(row.eval_accuracy) ? -row.eval_loss : row.eval_accuracy;
+  };
   size_t best = 0;
   for (size_t i = 1; i < outcome_.rows.size(); ++i) {
-    if (outcome_.rows[i].eval_accuracy > outcome_.rows[best].eval_accuracy) best = i;
+    if (quality(outcome_.rows[i]) > quality(outcome_.rows[best])) best = i;
   }
   return static_cast<int64_t>(outcome_.rows.size() - 1 - best) >= a_.early_stop;
 }
