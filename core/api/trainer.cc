@@ -77,7 +77,8 @@ Result<std::string> InfoOf(const TrainerObject& object) {
 
 // The schedule of single steps must know its end.
 Status CheckSchedule(const TrainerObject& object) {
-  if (object.total_steps != 0 || !HasEnd(object.trainer->schedule())) return OkStatus();
+  const Schedule& schedule = object.trainer->schedule();
+  if (!HasEnd(schedule) || schedule.total_steps < kOpenSteps) return OkStatus();
   return InvalidArgument("the schedule '", object.schedule,
                          "' depends on config.total_steps, which is 0; set it, or train with "
                          "msrt_trainer_fit");

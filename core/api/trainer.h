@@ -36,6 +36,8 @@ inline Result<Exclusive<TrainerObject>> EnterTrainer(const msrt_trainer* trainer
   return Exclusive<TrainerObject>::Enter(trainer, "trainer");
 }
 
+// The steps of a schedule that ends with a run, before there is one.
+inline constexpr int64_t kOpenSteps = int64_t{1} << 40;
 // Whether the learning rate of a schedule depends on the number of all updates.
 bool HasEnd(const Schedule& schedule);
 // Makes the trainer that `config` describes.

@@ -1,4 +1,6 @@
 // From msrt_trainer_config to a core trainer.
+#include <algorithm>
+
 #include "core/abi/msrt_train.h"
 #include "core/api/arguments.h"
 #include "core/api/graph.h"
@@ -115,11 +117,9 @@ Result<Module> ModelOf(const msrt_trainer_config& config, const Environment& env
   return module;
 }
 
-// The schedule, with an end far away if its steps are those of a run.
 Result<Schedule> ScheduleOf(const TrainerObject& trainer) {
-  constexpr int64_t kFarAway = int64_t{1} << 40;
   auto schedule = ParseSchedule(trainer.schedule, trainer.rate,
-                                trainer.total_steps == 0 ? kFarAway : trainer.total_steps);
+                                trainer.total_steps == 0 ? kOpenSteps : trainer.total_steps);
   if (!schedule.ok()) return std::move(schedule).status().Within("config.schedule");
   return schedule;
 }

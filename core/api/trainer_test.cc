@@ -16,7 +16,7 @@
 namespace msrt::testing {
 namespace {
 
-constexpr int64_t kBatch = 16, kFeatures = 2, kHidden = 8, kClasses = 3, kBatches = 6;
+constexpr int64_t kBatch = 16, kFeatures = 2, kHidden = 8, kRays = 3, kEpochBatches = 6;
 
 // scores = relu(x w1 + b1) w2 + b2; with `softmax`, the model ends with probabilities.
 msrt_graph* Perceptron(msrt_runtime* runtime, const char* name = "perceptron", bool softmax = true) {
@@ -38,7 +38,7 @@ msrt_graph* Perceptron(msrt_runtime* runtime, const char* name = "perceptron", b
     return made;
   };
   const msrt_value w1 = constant("w1", {kFeatures, kHidden}, 1), b1 = constant("b1", {kHidden}, 0),
-                   w2 = constant("w2", {kHidden, kClasses}, 1), b2 = constant("b2", {kClasses}, 0);
+                   w2 = constant("w2", {kHidden, kRays}, 1), b2 = constant("b2", {kRays}, 0);
   value = AddNode(graph, "MatMul", "m1", {value, w1});
   value = AddNode(graph, "Relu", "h", {AddNode(graph, "Add", "a1", {value, b1})});
   value = AddNode(graph, "MatMul", "m2", {value, w2});
@@ -56,7 +56,7 @@ struct Points {
 Points PointsOf(int64_t batch) {
   Points points;
   for (int64_t i = 0; i < kBatch; ++i) {
-    const int64_t label = (i * 7 + batch) % kClasses;
+    const int64_t label = (i * 7 + batch) % kRays;
     const double angle = 2.1 * static_cast<double>(label) + 0.4 * std::sin(13.0 * (i + 17 * batch));
     const double radius = 1 + 0.5 * std::cos(static_cast<double>(5 * i + batch));
     points.x.push_back(static_cast<float>(radius * std::cos(angle)));
@@ -87,7 +87,7 @@ class Training : public ::testing::Test {
     config_.learning_rate = 0.1;
     read_.read = Read;
     read_.read_user = this;
-    read_.batch_count = kBatches;
+    read_.batch_count = kEpochBatches;
   }
   void TearDown() override {
     for (msrt_tensor* tensor : lent_) msrt_tensor_destroy(tensor);
@@ -144,7 +144,9 @@ class Training : public ::testing::Test {
   static void CountSteps(void* user, const msrt_train_progress* progress) {
     auto* const self = static_cast<Training*>(user);
     self->progress_.push_back(*progress);
-    if (progress->steps == self->cancel_at_) MSRT_EXPECT_OK(msrt_trainer_cancel(self->running_));
+    if (progress->steps == self->cancel_at_) {
+      MSRT_EXPECT_OK(msrt_trainer_cancel(self->running_));
+    }
     msrt_step_result result = MSRT_INIT(msrt_step_result);
     EXPECT_EQ(msrt_trainer_step(self->running_, nullptr, 0, nullptr, &result),
               MSRT_INVALID_ARGUMENT)
@@ -172,7 +174,7 @@ class Training : public ::testing::Test {
 double CrossEntropyOf(const std::vector<float>& probabilities, const std::vector<int64_t>& labels) {
   double sum = 0;
   for (size_t i = 0; i < labels.size(); ++i)
-    sum -= std::log(static_cast<double>(probabilities[i * kClasses + static_cast<size_t>(labels[i])]));
+    sum -= std::log(static_cast<double>(probabilities[i * kRays + static_cast<size_t>(labels[i])]));
   return sum / static_cast<double>(labels.size());
 }
 
@@ -217,24 +219,24 @@ TEST_F(Training, SgdStepHasTheUpdateOfItsFormula) {
   const Points points = PointsOf(3);
   const std::vector<float> w1 = State(trainer, "w1"), w2 = State(trainer, "w2"),
                            b2 = State(trainer, "b2");
-  std::vector<double> gradient(static_cast<size_t>(kClasses));  // of b2
+  std::vector<double> gradient(static_cast<size_t>(kRays));  // of b2
   for (size_t i = 0; i < kBatch; ++i) {
-    double scores[kClasses], sum = 0;
-    for (size_t c = 0; c < kClasses; ++c) scores[c] = static_cast<double>(b2[c]);
+    double scores[kRays], sum = 0;
+    for (size_t c = 0; c < kRays; ++c) scores[c] = static_cast<double>(b2[c]);
     for (size_t h = 0; h < kHidden; ++h) {
       const double a = std::max(0.0, static_cast<double>(points.x[2 * i] * w1[h] +
                                                          points.x[2 * i + 1] * w1[kHidden + h]));
-      for (size_t c = 0; c < kClasses; ++c) scores[c] += a * static_cast<double>(w2[h * kClasses + c]);
+      for (size_t c = 0; c < kRays; ++c) scores[c] += a * static_cast<double>(w2[h * kRays + c]);
     }
     for (const double s : scores) sum += std::exp(s);
-    for (size_t c = 0; c < kClasses; ++c) {
+    for (size_t c = 0; c < kRays; ++c) {
       const double hit = points.labels[i] == static_cast<int64_t>(c) ? 1 : 0;
       gradient[c] += (std::exp(scores[c]) / sum - hit) / kBatch;
     }
   }
   Step(trainer, 3);
   const std::vector<float> after = State(trainer, "b2");
-  for (size_t c = 0; c < kClasses; ++c) {
+  for (size_t c = 0; c < kRays; ++c) {
     EXPECT_NEAR(after[c], static_cast<double>(b2[c]) - 0.1 * gradient[c], 1e-6);
     EXPECT_NE(after[c], b2[c]);
   }
@@ -267,7 +269,7 @@ TEST_F(Training, OptionsReachTheTrainer) {
   const auto info = nlohmann::json::parse(text);
   EXPECT_EQ(info["model"], "perceptron");
   EXPECT_EQ(info["steps"], 3);
-  EXPECT_EQ(info["parameters"], kHidden * kClasses + kClasses);
+  EXPECT_EQ(info["parameters"], kHidden * kRays + kRays);
   EXPECT_EQ(info["inputs"][0]["name"], "x");
   EXPECT_EQ(info["target"]["type"], "i64");
   EXPECT_EQ(info["outputs"][0]["name"], "probabilities");
@@ -283,18 +285,18 @@ TEST_F(Training, FitTrainsOnBatchesOfTheApplication) {
   fit.progress = CountSteps, fit.epoch_done = CountEpochs, fit.user = this;
   msrt_train_epoch last = MSRT_INIT(msrt_train_epoch);
   MSRT_ASSERT_OK(msrt_trainer_fit(trainer, &fit, &last));
-  ASSERT_EQ(progress_.size(), static_cast<size_t>(12 * kBatches));
+  ASSERT_EQ(progress_.size(), static_cast<size_t>(12 * kEpochBatches));
   EXPECT_EQ(progress_.back().epoch, 11);
-  EXPECT_EQ(progress_.back().batch, kBatches);
-  EXPECT_EQ(progress_.back().steps, 12 * kBatches);
+  EXPECT_EQ(progress_.back().batch, kEpochBatches);
+  EXPECT_EQ(progress_.back().steps, 12 * kEpochBatches);
   ASSERT_EQ(epochs_.size(), 12u);
   EXPECT_EQ(last.epoch, 12);
-  EXPECT_EQ(last.steps, 12 * kBatches);
+  EXPECT_EQ(last.steps, 12 * kEpochBatches);
   EXPECT_LT(last.loss, epochs_.front().loss / 4);
   EXPECT_GE(last.eval_accuracy, 0.95);
   msrt_evaluation evaluation = MSRT_INIT(msrt_evaluation);
   MSRT_ASSERT_OK(msrt_trainer_evaluate(trainer, data, &evaluation));
-  EXPECT_EQ(evaluation.count, kBatch * kBatches);
+  EXPECT_EQ(evaluation.count, kBatch * kEpochBatches);
   EXPECT_EQ(evaluation.accuracy, last.eval_accuracy);
   EXPECT_EQ(evaluation.loss, last.eval_loss);
   EXPECT_EQ(evaluation.top5, 1);
@@ -310,7 +312,7 @@ TEST_F(Training, FitHasTheBitsOfSingleSteps) {
   fit.data = data;
   fit.epochs = 2;
   MSRT_ASSERT_OK(msrt_trainer_fit(fitted, &fit, nullptr));
-  for (int64_t i = 0; i < 2 * kBatches; ++i) Step(stepped, i % kBatches);
+  for (int64_t i = 0; i < 2 * kEpochBatches; ++i) Step(stepped, i % kEpochBatches);
   for (const char* name : {"w1", "b1", "w2", "b2"})
     EXPECT_EQ(State(fitted, name), State(stepped, name)) << name;
   msrt_dataset_destroy(data);
@@ -332,7 +334,7 @@ TEST_F(Training, CancelledRunResumesWithTheSameBits) {
   EXPECT_TRUE(std::filesystem::exists(whole + "/history.csv"));
 
   fit.output = parts.c_str();
-  cancel_at_ = kBatches + 2;
+  cancel_at_ = kEpochBatches + 2;
   msrt_trainer* trainer = running_ = Made();
   EXPECT_EQ(msrt_trainer_fit(trainer, &fit, nullptr), MSRT_CANCELLED);
   EXPECT_NE(std::string(msrt_error_message()).find("stopped after step 8"), std::string::npos)
@@ -344,11 +346,11 @@ TEST_F(Training, CancelledRunResumesWithTheSameBits) {
   trainer = running_ = Made();
   const size_t before = progress_.size();
   MSRT_ASSERT_OK(msrt_trainer_fit(trainer, &fit, nullptr));
-  EXPECT_EQ(progress_.size() - before, static_cast<size_t>(2 * kBatches - 2));
+  EXPECT_EQ(progress_.size() - before, static_cast<size_t>(2 * kEpochBatches - 2));
   for (const char* name : {"w1", "b1", "w2", "b2"})
     EXPECT_EQ(State(trainer, name), State(expected, name)) << name;
 
-  read_.batch_count = kBatches - 1;
+  read_.batch_count = kEpochBatches - 1;
   msrt_dataset* other = Data();
   fit.data = other;
   EXPECT_EQ(msrt_trainer_fit(trainer, &fit, nullptr), MSRT_INVALID_ARGUMENT);
@@ -399,7 +401,7 @@ TEST_F(Training, CheckpointContinuesWithTheSameBits) {
 TEST_F(Training, ExportsHaveThePredictionsOfTheTrainer) {
   const std::string path = folder_ + "/trained.msrt";
   msrt_trainer* trainer = Made();
-  for (int64_t i = 0; i < 20; ++i) Step(trainer, i % kBatches);
+  for (int64_t i = 0; i < 20; ++i) Step(trainer, i % kEpochBatches);
   const Points points = PointsOf(2);
   msrt_tensor* x = FloatTensor(runtime_, {kBatch, kFeatures}, points.x);
   msrt_tensor* predicted = nullptr;
@@ -434,7 +436,7 @@ TEST_F(Training, ExportsHaveThePredictionsOfTheTrainer) {
 
 TEST_F(Training, StatesAreReadAndWrittenByName) {
   msrt_trainer* trainer = Made();
-  msrt_tensor* value = FloatTensor(runtime_, {kClasses}, {1, 2, 3});
+  msrt_tensor* value = FloatTensor(runtime_, {kRays}, {1, 2, 3});
   MSRT_ASSERT_OK(msrt_trainer_state_write(trainer, "b2", value));
   EXPECT_EQ(State(trainer, "b2"), (std::vector<float>{1, 2, 3}));
   EXPECT_EQ(msrt_trainer_state_write(trainer, "b1", value), MSRT_INVALID_ARGUMENT);
@@ -455,7 +457,7 @@ TEST_F(Training, RegressionHasLossesWithoutClasses) {
   const Points points = PointsOf(0);
   msrt_tensor* x = FloatTensor(runtime_, {kBatch, kFeatures}, points.x);
   msrt_tensor* target =
-      FloatTensor(runtime_, {kBatch, kClasses}, std::vector<float>(kBatch * kClasses, 0.5f));
+      FloatTensor(runtime_, {kBatch, kRays}, std::vector<float>(kBatch * kRays, 0.5f));
   msrt_step_result result = MSRT_INIT(msrt_step_result);
   MSRT_ASSERT_OK(msrt_trainer_step(trainer, &x, 1, target, &result));
   EXPECT_EQ(result.correct, -1);
@@ -486,8 +488,8 @@ TEST_F(Training, LossThatIsNotFiniteNamesItsCause) {
       << msrt_error_message();
   EXPECT_EQ(State(trainer, "w2"), before);
 
-  const std::vector<float> huge(kHidden * kClasses, 3e38f);
-  msrt_tensor* w2 = FloatTensor(runtime_, {kHidden, kClasses}, huge);
+  const std::vector<float> huge(kHidden * kRays, 3e38f);
+  msrt_tensor* w2 = FloatTensor(runtime_, {kHidden, kRays}, huge);
   MSRT_ASSERT_OK(msrt_trainer_state_write(trainer, "w2", w2));
   msrt_tensor* good = FloatTensor(runtime_, {kBatch, kFeatures}, PointsOf(1).x);
   EXPECT_EQ(msrt_trainer_step(trainer, &good, 1, target, nullptr), MSRT_INVALID_ARGUMENT);
