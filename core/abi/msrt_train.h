@@ -31,8 +31,8 @@ typedef struct msrt_trainer msrt_trainer;
  * inputs[0] to inputs[dataset.input_count - 1] and to *target. The first dim of each is the number
  * of samples. The handles stay the application's, which may destroy them at once or use them again
  * in the next call; until then, or until the function that trains returns, the data must not
- * change. Equal numbers must give equal tensors if a run shall be resumed. Called by the thread that
- * trains. An error (not MSRT_OK) ends the run. */
+ * change. Equal numbers must give equal tensors if a run shall be resumed. Called by the thread
+ * that trains. An error (not MSRT_OK) ends the run. */
 typedef msrt_status (*msrt_read_batch)(void* user, int64_t epoch, int64_t batch,
                                        msrt_tensor** inputs, msrt_tensor** target);
 
@@ -52,12 +52,12 @@ typedef struct msrt_dataset_config {
    * none. "mixup:0.2" makes the targets probabilities. */
   const char* augment;
   const char* normalize; /* "mean=123.7,116.3,103.5 std=58.4,57.1,57.4"; NULL: 0 to 255 stay */
-  /* Another dataset whose classes these are, in its order: for evaluation. NULL: the folders are the
-   * classes, by name. */
+  /* Another dataset whose classes these are, in its order: for evaluation. NULL: the folders are
+   * the classes, by name. */
   msrt_dataset* classes_of;
-  int32_t test;              /* non-zero: the test files of CIFAR, MNIST and .npy folders */
-  int32_t skip_unreadable;   /* non-zero: samples that cannot be read are logged and left out */
-  int32_t dense_targets;     /* non-zero: f32 probabilities of the classes instead of i64 classes */
+  int32_t test;            /* non-zero: the test files of CIFAR, MNIST and .npy folders */
+  int32_t skip_unreadable; /* non-zero: samples that cannot be read are logged and left out */
+  int32_t dense_targets;   /* non-zero: f32 probabilities of the classes instead of i64 classes */
   int32_t background_threads; /* that read and augment; 0: 2; negative: none */
   /* The application's own batches. */
   msrt_read_batch read;
@@ -70,9 +70,9 @@ typedef struct msrt_dataset_config {
  * [samples, channels, rows, columns] and i64 classes [samples]. */
 MSRT_API msrt_status msrt_dataset_create(msrt_runtime* runtime, const msrt_dataset_config* config,
                                          msrt_dataset** out);
-/* {"batches" (of an epoch), "samples", "classes": [names], "dims" (of a sample), "skipped": [names of
- * samples that could not be read so far]}; the last four from files only. Valid until the next call
- * with this dataset. */
+/* {"batches" (of an epoch), "samples", "classes": [names], "dims" (of a sample), "skipped": [names
+ * of samples that could not be read so far]}; the last four from files only. Valid until the next
+ * call with this dataset. */
 MSRT_API msrt_status msrt_dataset_info_json(msrt_dataset* dataset, const char** out);
 MSRT_API void msrt_dataset_destroy(msrt_dataset* dataset);
 
@@ -105,9 +105,9 @@ typedef struct msrt_parameter_group {
 typedef struct msrt_trainer_config {
   uint32_t struct_size;
   msrt_loss loss;
-  /* Exactly one of the two. A .msrt file; its parameters are the constants that differentiable nodes
-   * use as weights. The batch must be an open dim. A file that is already a training module keeps
-   * its loss, optimizer and everything else up to `learning_rate`. */
+  /* Exactly one of the two. A .msrt file; its parameters are the constants that differentiable
+   * nodes use as weights. The batch must be an open dim. A file that is already a training module
+   * keeps its loss, optimizer and everything else up to `learning_rate`. */
   const char* model;
   const msrt_graph* graph; /* any graph of a model under construction, which is copied */
   int64_t output;          /* the number of the model's output that the loss compares */
@@ -115,8 +115,8 @@ typedef struct msrt_trainer_config {
   int32_t target_is_distribution;
   int32_t has_ignored_class; /* cross-entropy: non-zero: targets of `ignored_class` do not count */
   int64_t ignored_class;
-  double label_smoothing;       /* cross-entropy: the part of a target spread over all classes */
-  const double* class_weights;  /* cross-entropy: one for each class; NULL: all are 1 */
+  double label_smoothing;      /* cross-entropy: the part of a target spread over all classes */
+  const double* class_weights; /* cross-entropy: one for each class; NULL: all are 1 */
   size_t class_weight_count;
   double huber_delta; /* 0: 1 */
   /* "sgd", "momentum[:M]", "nesterov[:M]", "rmsprop[:ALPHA]", "adagrad", "adam[:B1:B2]",
@@ -138,14 +138,15 @@ typedef struct msrt_trainer_config {
                            exports use; 0: none */
   double learning_rate; /* 0: 0.01 */
   /* "constant", "step:SIZE[:FACTOR]", "cosine[:FINAL]", "polynomial[:POWER[:FINAL]]" or
-   * "onecycle[:RISING_PART]", each followed by "+warmup:STEPS" if there is one. NULL: "constant". */
+   * "onecycle[:RISING_PART]", each followed by "+warmup:STEPS" if there is one. NULL: "constant".
+   */
   const char* schedule;
   /* Updates until the end of the schedule; 0: all updates of a run of msrt_trainer_fit. */
   int64_t total_steps;
   /* Non-zero: a step that fails leaves all state as it was before, and the error of a loss that is
    * not finite names the first such value of the step. Costs a copy of all state for each step. */
   int32_t safe_steps;
-  int32_t reserved; /* must be 0 */
+  int32_t reserved;        /* must be 0 */
   size_t memory_cap_bytes; /* of each of up to four sessions (train, accumulate, test, predict) */
   const msrt_model_config* model_config; /* NULL: the defaults */
 } msrt_trainer_config;
@@ -171,11 +172,11 @@ typedef struct msrt_step_result {
   int64_t steps;        /* updates so far, this one included */
 } msrt_step_result;
 
-/* Makes one step with a batch: an update of the parameters, or one of the `accumulation` parts of an
- * update. `inputs` has the model's inputs in their order. Only an error of the arguments leaves the
- * state as before for sure. After an error in the update (a loss that is not finite, too), it is
- * a mixture: restore a checkpoint, or train with config.safe_steps. `result` may be NULL; otherwise
- * set its struct_size first. */
+/* Makes one step with a batch: an update of the parameters, or one of the `accumulation` parts of
+ * an update. `inputs` has the model's inputs in their order. Only an error of the arguments leaves
+ * the state as before for sure. After an error in the update (a loss that is not finite, too), it
+ * is a mixture: restore a checkpoint, or train with config.safe_steps. `result` may be NULL;
+ * otherwise set its struct_size first. */
 MSRT_API msrt_status msrt_trainer_step(msrt_trainer* trainer, const msrt_tensor* const* inputs,
                                        size_t input_count, const msrt_tensor* target,
                                        msrt_step_result* result);
@@ -266,9 +267,9 @@ typedef struct msrt_fit_config {
 MSRT_API msrt_status msrt_trainer_fit(msrt_trainer* trainer, const msrt_fit_config* config,
                                       msrt_train_epoch* last);
 /* Stops what another thread, or a callback's caller, does with the trainer, which then returns
- * MSRT_CANCELLED; does nothing if that is nothing. msrt_trainer_fit ends after the step in progress,
- * with a checkpoint if it has a folder, and the trainer is ready for more. A single step may be
- * stopped in the middle; see msrt_trainer_step. May be called from any thread. */
+ * MSRT_CANCELLED; does nothing if that is nothing. msrt_trainer_fit ends after the step in
+ * progress, with a checkpoint if it has a folder, and the trainer is ready for more. A single step
+ * may be stopped in the middle; see msrt_trainer_step. May be called from any thread. */
 MSRT_API msrt_status msrt_trainer_cancel(msrt_trainer* trainer);
 
 /* ---- state: parameters, checkpoints, export -------------------------------------------------- */

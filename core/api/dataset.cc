@@ -15,7 +15,9 @@ namespace {
 class CallbackBatches final : public Dataset {
  public:
   explicit CallbackBatches(const msrt_dataset_config& config)
-      : read_(config.read), user_(config.read_user), batches_(config.batch_count),
+      : read_(config.read),
+        user_(config.read_user),
+        batches_(config.batch_count),
         inputs_(config.input_count == 0 ? 1 : config.input_count) {}
 
   // Known when a batch is read.
@@ -77,8 +79,7 @@ Status CheckNumbers(const msrt_dataset_config& config) {
                                     {"channels", config.channels},
                                     {"rows", config.rows},
                                     {"columns", config.columns}}) {
-    if (value < 0)
-      return InvalidArgument("config.", name, " is ", value, ", must be at least 0");
+    if (value < 0) return InvalidArgument("config.", name, " is ", value, ", must be at least 0");
   }
   if ((config.rows == 0) != (config.columns == 0))
     return InvalidArgument("config.rows is ", config.rows, " and config.columns is ",
@@ -94,8 +95,9 @@ Result<OpenSamplesOptions> OpenOptionsOf(const msrt_dataset_config& config) {
   MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<DatasetObject> other,
                         ObjectOf<DatasetObject>(config.classes_of, "config.classes_of"));
   if (other->loader == nullptr)
-    return InvalidArgument("config.classes_of has batches of the application, which name no "
-                           "classes; use a dataset with a path");
+    return InvalidArgument(
+        "config.classes_of has batches of the application, which name no "
+        "classes; use a dataset with a path");
   open.folder.class_names = other->loader->source().class_names();
   return open;
 }
@@ -108,7 +110,8 @@ Result<LoaderOptions> LoaderOptionsOf(const msrt_dataset_config& config, const L
   options.shuffle = config.shuffle != 0;
   options.dense_targets = config.dense_targets != 0;
   options.bad_samples = config.skip_unreadable != 0 ? BadSamples::kSkip : BadSamples::kRefuse;
-  options.threads = std::max(config.background_threads == 0 ? kThreads : config.background_threads, 0);
+  options.threads =
+      std::max(config.background_threads == 0 ? kThreads : config.background_threads, 0);
   options.log = log;
   if (config.augment != nullptr) {
     MSRT_ASSIGN_OR_RETURN(options.augmentation, ParseAugmentation(config.augment));
@@ -128,8 +131,7 @@ Status OpenFiles(const msrt_dataset_config& config, DatasetObject* dataset) {
   if (config.read != nullptr)
     return InvalidArgument("config.path and config.read are both set; set one of them");
   MSRT_ASSIGN_OR_RETURN(const OpenSamplesOptions open, OpenOptionsOf(config));
-  MSRT_ASSIGN_OR_RETURN(LoaderOptions options,
-                        LoaderOptionsOf(config, dataset->environment->log));
+  MSRT_ASSIGN_OR_RETURN(LoaderOptions options, LoaderOptionsOf(config, dataset->environment->log));
   MSRT_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenSamples(config.path, open));
   MSRT_ASSIGN_OR_RETURN(std::unique_ptr<DataLoader> loader,
                         DataLoader::Make(std::move(source), std::move(options)));

@@ -96,8 +96,7 @@ Result<Batch> BatchArgument(const msrt_tensor* const* inputs, size_t input_count
     batch.tensors.push_back(ConstantOver(tensor));
   }
   if (has_target) {
-    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> tensor,
-                          HostTensor(target, "target"));
+    MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<TensorObject> tensor, HostTensor(target, "target"));
     batch.tensors.push_back(ConstantOver(tensor));
   }
   if (!batch.tensors.empty() && batch.tensors[0].dims.rank() > 0)
@@ -203,7 +202,8 @@ msrt_status msrt_trainer_predict(msrt_trainer* trainer, const msrt_tensor* const
     }
     std::vector<msrt_tensor*> handles;
     handles.reserve(output_count);
-    for (std::shared_ptr<TensorObject>& copy : copies) handles.push_back(NewHandle(std::move(copy)));
+    for (std::shared_ptr<TensorObject>& copy : copies)
+      handles.push_back(NewHandle(std::move(copy)));
     std::copy(handles.begin(), handles.end(), outputs);
     return OkStatus();
   });

@@ -58,8 +58,7 @@ Result<TrainLoopOptions> OptionsOf(const msrt_fit_config& config, const TrainerO
                                     {"checkpoint_every", config.checkpoint_every},
                                     {"keep", config.keep},
                                     {"early_stop", config.early_stop}}) {
-    if (value < 0)
-      return InvalidArgument("config.", name, " is ", value, ", must be at least 0");
+    if (value < 0) return InvalidArgument("config.", name, " is ", value, ", must be at least 0");
   }
   if (config.early_stop != 0 && config.eval == nullptr)
     return InvalidArgument("config.early_stop needs config.eval, which is NULL");
@@ -155,8 +154,8 @@ msrt_status msrt_trainer_fit(msrt_trainer* trainer, const msrt_fit_config* confi
     MSRT_ASSIGN_OR_RETURN(const TrainOutcome outcome, Fit(given, &*object, *data, eval.get()));
     if (last != nullptr && !outcome.rows.empty()) WriteStruct(last, EpochOf(outcome.rows.back()));
     if (!outcome.stopped) return OkStatus();
-    return MakeStatus(Code::kCancelled, "the run was stopped after step ",
-                      object->trainer->steps(), "; the parameters are those of that step");
+    return MakeStatus(Code::kCancelled, "the run was stopped after step ", object->trainer->steps(),
+                      "; the parameters are those of that step");
   });
 }
 

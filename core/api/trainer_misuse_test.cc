@@ -110,7 +110,8 @@ TEST_F(TrainerMisuse, ConfigsOfTrainers) {
   Refuses("config.loss", [](auto* c) { c->loss = 8; });
   Refuses("both NULL", [](auto* c) { c->graph = nullptr; });
   Refuses("both set", [](auto* c) { c->model = "x.msrt"; });
-  Refuses("x.msrt", [](auto* c) { c->graph = nullptr, c->model = "x.msrt"; }, MSRT_NOT_FOUND);
+  Refuses(
+      "x.msrt", [](auto* c) { c->graph = nullptr, c->model = "x.msrt"; }, MSRT_NOT_FOUND);
   Refuses("config.graph", [&](auto* c) { c->graph = reinterpret_cast<msrt_graph*>(x); });
   Refuses("config.output", [](auto* c) { c->output = -1; });
   Refuses("output", [](auto* c) { c->output = 1; });
@@ -145,9 +146,8 @@ TEST_F(TrainerMisuse, ConfigsOfDatasets) {
   RefusesData("config.batch_count", [](auto* c) { c->batch_count = 0; });
   RefusesData("config.batch ", [](auto* c) { c->batch = -1; });
   RefusesData("config.columns", [](auto* c) { c->rows = 4; });
-  RefusesData("config.classes_of", [&](auto* c) {
-    c->read = nullptr, c->path = ".", c->classes_of = data;
-  });
+  RefusesData("config.classes_of",
+              [&](auto* c) { c->read = nullptr, c->path = ".", c->classes_of = data; });
   Expect("runtime", msrt_dataset_create(nullptr, &batches, &no_data));
   Expect("out", msrt_dataset_create(runtime, &batches, nullptr));
   const char* text = nullptr;

@@ -12,6 +12,9 @@
 
 #include "core/abi/msrt_train.h"
 #include "core/api/api_testing.h"
+#include "core/model/load.h"
+#include "core/model/write.h"
+#include "core/train/training_module.h"
 
 namespace msrt::testing {
 namespace {
@@ -19,7 +22,8 @@ namespace {
 constexpr int64_t kBatch = 16, kFeatures = 2, kHidden = 8, kRays = 3, kEpochBatches = 6;
 
 // scores = relu(x w1 + b1) w2 + b2; with `softmax`, the model ends with probabilities.
-msrt_graph* Perceptron(msrt_runtime* runtime, const char* name = "perceptron", bool softmax = true) {
+msrt_graph* Perceptron(msrt_runtime* runtime, const char* name = "perceptron",
+                       bool softmax = true) {
   msrt_graph* graph = nullptr;
   EXPECT_EQ(msrt_graph_create(runtime, name, &graph), MSRT_OK);
   const msrt_tensor_info x = InfoOf(MSRT_F32, {MSRT_UNKNOWN_DIM, kFeatures}, "x");
@@ -112,8 +116,7 @@ class Training : public ::testing::Test {
     msrt_tensor* x = FloatTensor(runtime_, {kBatch, kFeatures}, points.x);
     msrt_tensor* target = LabelTensor(runtime_, points.labels);
     msrt_step_result result = MSRT_INIT(msrt_step_result);
-    EXPECT_EQ(msrt_trainer_step(trainer, &x, 1, target, &result), MSRT_OK)
-        << msrt_error_message();
+    EXPECT_EQ(msrt_trainer_step(trainer, &x, 1, target, &result), MSRT_OK) << msrt_error_message();
     msrt_tensor_destroy(x);
     msrt_tensor_destroy(target);
     return result;
@@ -354,8 +357,7 @@ TEST_F(Training, CancelledRunResumesWithTheSameBits) {
   msrt_dataset* other = Data();
   fit.data = other;
   EXPECT_EQ(msrt_trainer_fit(trainer, &fit, nullptr), MSRT_INVALID_ARGUMENT);
-  EXPECT_NE(std::string(msrt_error_message()).find("had batches 6, now it is 5"),
-            std::string::npos)
+  EXPECT_NE(std::string(msrt_error_message()).find("had batches 6, now it is 5"), std::string::npos)
       << msrt_error_message();
   msrt_dataset_destroy(other);
   msrt_dataset_destroy(data);
@@ -432,6 +434,36 @@ TEST_F(Training, ExportsHaveThePredictionsOfTheTrainer) {
   msrt_tensor_destroy(predicted);
   msrt_tensor_destroy(x);
   msrt_trainer_destroy(trainer);
+}
+
+// A file in the training form is trained as it says, whatever the config has.
+TEST_F(Training, TrainingModulesKeepLossAndOptimizer) {
+  const std::string plain = folder_ + "/plain.msrt", training = folder_ + "/training.msrt";
+  MSRT_ASSERT_OK(msrt_graph_save(graph_, plain.c_str()));
+  TrainingSpec spec;
+  spec.optimizer.kind = OptimizerKind::kSgd;
+  spec.clip_norm = 1e-3;
+  {
+    auto loaded = LoadFile(DefaultIo(), plain);
+    ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+    auto made = MakeTrainingModule(*std::move(loaded), spec);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    ASSERT_TRUE(WriteModel(*made, training, DefaultIo()).ok());
+  }
+  config_.optimizer = "sgd";
+  config_.clip_norm = 1e-3;
+  msrt_trainer* expected = Made();
+  msrt_trainer_config config = MSRT_INIT(msrt_trainer_config);
+  config.model = training.c_str();
+  config.learning_rate = 0.1;
+  config.optimizer = "adam";
+  msrt_trainer* trainer = Made(config);
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(Step(trainer, i).loss, Step(expected, i).loss);
+  EXPECT_GT(Step(trainer, 4).gradient_norm, 1e-3);
+  EXPECT_EQ(Step(expected, 4).steps, 4);
+  EXPECT_EQ(State(trainer, "w1"), State(expected, "w1"));
+  msrt_trainer_destroy(trainer);
+  msrt_trainer_destroy(expected);
 }
 
 TEST_F(Training, StatesAreReadAndWrittenByName) {
@@ -544,8 +576,8 @@ TEST_F(Training, FoldersOfArraysAreDatasets) {
   // Bytes of a .npy file.
   const auto npy = [](const std::string& path, const char* type, const std::string& shape,
                       const std::string& bytes) {
-    std::string header = std::string("{'descr': '") + type + "', 'fortran_order': False, 'shape': " +
-                         shape + ", }";
+    std::string header =
+        std::string("{'descr': '") + type + "', 'fortran_order': False, 'shape': " + shape + ", }";
     header.resize((10 + header.size() + 64) / 64 * 64 - 11, ' ');
     header += '\n';
     std::ofstream out(path, std::ios::binary);

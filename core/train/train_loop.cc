@@ -147,8 +147,7 @@ void Loop::Report(const StepResult& result) const {
     const double samples = static_cast<double>(sums_.samples) /
                            static_cast<double>(std::max<int64_t>(position_.batch, 1));
     progress.samples_per_second = samples / step_seconds;
-    progress.seconds_left =
-        step_seconds * static_cast<double>(a_.epochs * progress.batches - done);
+    progress.seconds_left = step_seconds * static_cast<double>(a_.epochs * progress.batches - done);
   }
   s_.on_step(progress);
 }
@@ -195,8 +194,7 @@ Status Loop::FinishEpoch() {
 Status Loop::StepError(Status status, const Batch& batch) {
   const std::string where = StrCat("batch ", position_.batch, " of epoch ", position_.epoch + 1);
   status = std::move(status).Within(where);
-  if (status.code() != Code::kInvalidArgument || folder_ == nullptr || a_.safe_steps)
-    return status;
+  if (status.code() != Code::kInvalidArgument || folder_ == nullptr || a_.safe_steps) return status;
   Result<std::string> first = FirstNonFinite(batch);
   if (!first.ok() || first->empty()) return status;
   return MakeStatus(status.code(), status.message(), "; the first value that is not finite is ",
@@ -211,8 +209,8 @@ Status Loop::RunEpoch() {
     MSRT_ASSIGN_OR_RETURN(const std::optional<Batch> batch, reader->Next());
     if (!batch.has_value()) return FinishEpoch();
     const StopWatch watch;
-    Result<StepResult> result = a_.safe_steps ? SafeStep(s_.trainer, s_.environment, *batch)
-                                              : s_.trainer->Step(*batch);
+    Result<StepResult> result =
+        a_.safe_steps ? SafeStep(s_.trainer, s_.environment, *batch) : s_.trainer->Step(*batch);
     if (!result.ok()) return StepError(std::move(result).status(), *batch);
     if (first_step_++ > 0) {
       const auto count = static_cast<double>(++outcome_.steps_timed);

@@ -18,14 +18,14 @@ namespace msrt {
 // After a step.
 struct TrainProgress {
   StepResult step;
-  DataPosition position;           // the next batch
-  int64_t epochs = 0, batches = 0;  // of the run, and of an epoch
+  DataPosition position;                            // the next batch
+  int64_t epochs = 0, batches = 0;                  // of the run, and of an epoch
   double samples_per_second = 0, seconds_left = 0;  // 0: not known yet
 };
 
 struct TrainLoopOptions {
   int64_t epochs = 10;
-  std::string output;  // folder of checkpoints and history.csv; empty: there are none
+  std::string output;   // folder of checkpoints and history.csv; empty: there are none
   bool resume = false;  // continue from the newest checkpoint in the folder, if there is one
   int64_t checkpoint_every = 0;  // updates; 0: after each epoch
   int64_t keep = 5;              // the number of last checkpoints
@@ -64,8 +64,8 @@ struct TrainOutcome {
 // Trains until the epochs are done, or *stop. Writes checkpoints and history.csv.
 Result<TrainOutcome> Train(const TrainSetup& setup);
 
-// Classifies a dataset with its labels, i64, as second tensor. `classes` is a minimum: the model may
-// have more. kCancelled: *stop was set.
+// Classifies a dataset with its labels, i64, as second tensor. `classes` is a minimum: the model
+// may have more. kCancelled: *stop was set.
 Result<MetricSums> EvaluateClasses(Trainer* trainer, const Dataset& data, int64_t classes,
                                    bool probabilities, const std::atomic<bool>* stop = nullptr);
 

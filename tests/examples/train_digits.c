@@ -121,7 +121,8 @@ static int Check(msrt_runtime* runtime, const Digits* digits, const char* path) 
       msrt_session_bind(session, MSRT_INPUT, 0, inputs) == MSRT_OK &&
       msrt_session_run(session, NULL) == MSRT_OK &&
       msrt_session_output(session, 0, &scores) == MSRT_OK &&
-      msrt_tensor_data(scores, &result) == MSRT_OK && msrt_tensor_data(labels, &classes) == MSRT_OK) {
+      msrt_tensor_data(scores, &result) == MSRT_OK &&
+      msrt_tensor_data(labels, &classes) == MSRT_OK) {
     for (int i = 0; i < BATCH; ++i) {
       const float* row = (const float*)result + i * 10;
       int best = 0;
@@ -161,10 +162,8 @@ int main(int argc, char** argv) {
   if (!MakeDigits(runtime, 1, TRAIN_BATCHES, &train_digits, &data) ||
       !MakeDigits(runtime, 99991, TEST_BATCHES, &test_digits, &test))
     Fail("data");
-  else if (msrt_trainer_create(runtime, &config, &trainer) != MSRT_OK)
-    Fail(argv[1]);
-  else
-    failed = Train(trainer, data, test, argv[2]) || Check(runtime, &test_digits, argv[2]);
+  else if (msrt_trainer_create(runtime, &config, &trainer) != MSRT_OK) Fail(argv[1]);
+  else failed = Train(trainer, data, test, argv[2]) || Check(runtime, &test_digits, argv[2]);
   msrt_trainer_destroy(trainer);
   DestroyDigits(&train_digits, data);
   DestroyDigits(&test_digits, test);

@@ -189,7 +189,7 @@ class Train(ModelCase):
                 trainer.step(inputs, target)
         np.testing.assert_array_equal(trainer.get_state("w1"), before)
         for message, options in [("loss is 'hinge'", {"loss": "hinge"}), ("optimizer", {"optimizer": "sdg"}),
-                                 ("'v\?'", {"frozen": "v?"})]:
+                                 (r"'v\?'", {"frozen": "v?"})]:
             with self.assertRaisesRegex(msrt.InvalidArgumentError, message):
                 msrt.Trainer(self.model, **options)
         with self.assertRaises(msrt.MissingFileError):
