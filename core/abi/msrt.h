@@ -1,5 +1,6 @@
 /* msrt: an embeddable runtime for neural networks. This header is the application interface: plain
- * C99, usable from C++. Extensions (delegates, kernels, passes, plugins) use msrt_plugin.h.
+ * C99, usable from C++. Training uses msrt_train.h, extensions (delegates, kernels, passes, plugins)
+ * use msrt_plugin.h.
  *
  * Objects are opaque handles. A session keeps its model alive, and a model its runtime, so handles
  * may be destroyed in any order, even while another thread is inside a call that uses them. A

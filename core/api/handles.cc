@@ -89,6 +89,10 @@ std::string_view KindName(HandleKind kind) {
       return "image";
     case HandleKind::kList:
       return "list";
+    case HandleKind::kDataset:
+      return "dataset";
+    case HandleKind::kTrainer:
+      return "trainer";
   }
   return "unknown";
 }

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string_view>
 
-#include "core/abi/msrt.h"
+#include "core/abi/msrt_train.h"
 #include "core/base/status.h"
 
 namespace msrt {
@@ -21,7 +21,9 @@ enum class HandleKind : uint8_t {
   kTensor,
   kGraph,
   kList,
-  kImage
+  kImage,
+  kDataset,
+  kTrainer
 };
 
 // All three functions are thread-safe. A look-up writes to no memory that look-ups of other handles
@@ -33,7 +35,7 @@ Result<std::shared_ptr<void>> FindHandle(uintptr_t handle, HandleKind kind,
 // Returns the object, for the caller to release; null if this is not a handle of that kind.
 std::shared_ptr<void> RemoveHandle(uintptr_t handle, HandleKind kind) noexcept;
 
-// The object behind each handle type of msrt.h.
+// The object behind each handle type of msrt.h and msrt_train.h.
 class RuntimeObject;
 struct ModelObject;
 struct SessionObject;
@@ -41,6 +43,8 @@ struct TensorObject;
 struct GraphObject;
 struct ListObject;
 struct ImageObject;
+struct DatasetObject;
+struct TrainerObject;
 
 template <typename Object>
 struct HandleOf;
@@ -78,6 +82,16 @@ template <>
 struct HandleOf<ImageObject> {
   using Type = msrt_image;
   static constexpr HandleKind kKind = HandleKind::kImage;
+};
+template <>
+struct HandleOf<DatasetObject> {
+  using Type = msrt_dataset;
+  static constexpr HandleKind kKind = HandleKind::kDataset;
+};
+template <>
+struct HandleOf<TrainerObject> {
+  using Type = msrt_trainer;
+  static constexpr HandleKind kKind = HandleKind::kTrainer;
 };
 
 template <typename Object>

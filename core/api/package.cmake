@@ -39,7 +39,7 @@ endif()
 set_target_properties(msrt PROPERTIES INSTALL_RPATH $ORIGIN)
 install(TARGETS msrt EXPORT msrt_shared DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS msrt_static EXPORT msrt_static DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-foreach(header msrt.h msrt_device.h msrt_plugin.h)
+foreach(header msrt.h msrt_device.h msrt_plugin.h msrt_train.h)
   install(FILES ${PROJECT_SOURCE_DIR}/core/abi/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endforeach()
 # The image module is loaded from beside the library, or from there by the tools. The libraries that it links are the system's.

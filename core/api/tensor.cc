@@ -75,6 +75,13 @@ Result<ConstTensor> ConstantCopy(std::shared_ptr<const Environment> environment,
       std::make_shared<OwnedBlock>(OwnedBlock{std::move(environment), std::move(block)})};
 }
 
+ConstTensor ConstantOver(const std::shared_ptr<TensorObject>& tensor) {
+  return {tensor->view.dtype,
+          tensor->view.dims,
+          {static_cast<const std::byte*>(tensor->view.data), tensor->bytes()},
+          tensor};
+}
+
 Result<std::shared_ptr<TensorObject>> HostTensor(const msrt_tensor* handle,
                                                  std::string_view argument) {
   MSRT_ASSIGN_OR_RETURN(std::shared_ptr<TensorObject> tensor,

@@ -39,5 +39,7 @@ Status CopyData(const TensorObject& from, const TensorObject& to);
 // A copy that a graph may keep: in the environment's memory, sharing nothing with the tensor.
 Result<ConstTensor> ConstantCopy(std::shared_ptr<const Environment> environment,
                                  const TensorObject& tensor);
+// The tensor's data, shared. It must not change while it is used.
+ConstTensor ConstantOver(const std::shared_ptr<TensorObject>& tensor);
 
 }  // namespace msrt

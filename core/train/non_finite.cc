@@ -108,4 +108,20 @@ Result<std::string> FindNonFinite(std::shared_ptr<const Environment> environment
   return std::string();
 }
 
+Result<StepResult> SafeStep(Trainer* trainer, const std::shared_ptr<const Environment>& environment,
+                            const Batch& batch, const RunOptions& run) {
+  MSRT_ASSIGN_OR_RETURN(const Checkpoint before, trainer->MakeCheckpoint());
+  Result<StepResult> result = trainer->Step(batch, run);
+  if (result.ok()) return result;
+  MSRT_RETURN_IF_ERROR(trainer->Restore(before));
+  Status status = std::move(result).status();
+  if (status.code() != Code::kInvalidArgument) return status;
+  // A batch that does not fit fails here too, and then has no such value.
+  const Result<std::string> first =
+      FindNonFinite(environment, trainer->module(), before, batch, trainer->rate());
+  if (!first.ok() || first->empty()) return status;
+  return MakeStatus(status.code(), status.message(), "; the first value that is not finite is ",
+                    *first);
+}
+
 }  // namespace msrt

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/compile/environment.h"
-#include "core/train/checkpoint.h"
+#include "core/train/trainer.h"
 
 namespace msrt {
 
@@ -15,5 +15,10 @@ namespace msrt {
 // before the step. Needs memory for all values at once.
 Result<std::string> FindNonFinite(std::shared_ptr<const Environment> environment, Module training,
                                   const Checkpoint& before, const Batch& batch, double rate);
+
+// Trainer::Step, but a step that fails leaves the state as before it, and the error of a loss that
+// is not finite also names the first such value. Copies the state before each step.
+Result<StepResult> SafeStep(Trainer* trainer, const std::shared_ptr<const Environment>& environment,
+                            const Batch& batch, const RunOptions& run = {});
 
 }  // namespace msrt

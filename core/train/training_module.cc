@@ -480,4 +480,21 @@ Result<size_t> FindEntry(const Module& module, std::string_view name) {
   return InvalidArgument("model '", module.name, "' has no entry '", name, "', only ", names);
 }
 
+bool HasClassTargets(const Module& training) {
+  const Result<size_t> entry = FindEntry(training, kTestEntry);
+  if (!entry.ok()) return false;
+  const Graph& graph = training.graphs[training.entries[*entry]];
+  return std::any_of(graph.outputs.begin(), graph.outputs.end(),
+                     [&](ValueId v) { return graph.value(v).name == "correct"; });
+}
+
+bool HasProbabilities(const Graph& graph) {
+  if (graph.outputs.empty()) return false;
+  for (const Node& node : graph.nodes) {
+    if (!node.outputs.empty() && node.outputs[0] == graph.outputs[0])
+      return node.domain.empty() && node.op == "Softmax";
+  }
+  return false;
+}
+
 }  // namespace msrt

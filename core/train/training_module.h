@@ -40,5 +40,9 @@ Result<Module> MakeTrainingModule(Module model, const TrainingSpec& spec,
 std::string_view MetadataOf(const Module& module, std::string_view key);
 // Returns the position of an entry of that name, or an error that lists the entries.
 Result<size_t> FindEntry(const Module& module, std::string_view name);
+// Whether the loss compares scores with numbers of classes. Requires a training module.
+bool HasClassTargets(const Module& training);
+// Whether the first output of a graph has probabilities: it is a Softmax.
+bool HasProbabilities(const Graph& graph);
 
 }  // namespace msrt

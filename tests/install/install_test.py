@@ -71,7 +71,7 @@ class Install(unittest.TestCase):
         self.assertGreater(len(set(scores)), 3, printed)
 
     def test_tree_is_complete(self):
-        expected = {"bin/msrun", "bin/msconvert", "include/msrt.h", "include/msrt_device.h", "include/msrt_plugin.h",
+        expected = {"bin/msrun", "bin/msconvert", "include/msrt.h", "include/msrt_device.h", "include/msrt_plugin.h", "include/msrt_train.h",
                     "lib/libmsrt.a", "lib/libmsrt.so", "lib/libmsrt.so.0", f"lib/libmsrt.so.{self.version}",
                     "lib/pkgconfig/msrt.pc", "lib/pkgconfig/msrt-static.pc", "share/doc/msrt/LICENSE"}
         if self.has_onednn:

@@ -11,13 +11,17 @@ STRUCTS = {"msrt_runtime_config": _library.RuntimeConfig, "msrt_tensor_info": _l
            "msrt_model_config": _library.ModelConfig, "msrt_session_config": _library.SessionConfig,
            "msrt_run_config": _library.RunConfig, "msrt_named_dims": _library.NamedDims,
            "msrt_image_info": _library.ImageInfo, "msrt_image_box": _library.ImageBox, "msrt_image_output": _library.ImageOutput,
-           "msrt_image_progress": _library.ImageProgress, "msrt_image_config": _library.ImageConfig}
-WIDTHS = {"uint32_t": 4, "int32_t": 4, "msrt_dtype": 4, "msrt_accuracy": 4, "msrt_state_role": 4, "msrt_executor": 4, "int64_t": 8, "size_t": 8, "double": 8}
+           "msrt_image_progress": _library.ImageProgress, "msrt_image_config": _library.ImageConfig,
+           "msrt_dataset_config": _library.DatasetConfig, "msrt_parameter_group": _library.ParameterGroup,
+           "msrt_trainer_config": _library.TrainerConfig, "msrt_step_result": _library.StepResult, "msrt_evaluation": _library.Evaluation,
+           "msrt_train_progress": _library.TrainProgress, "msrt_train_epoch": _library.TrainEpoch, "msrt_fit_config": _library.FitConfig}
+WIDTHS = {"uint32_t": 4, "int32_t": 4, "msrt_dtype": 4, "msrt_accuracy": 4, "msrt_state_role": 4, "msrt_executor": 4, "int64_t": 8, "size_t": 8, "double": 8,
+          "msrt_loss": 4, "uint64_t": 8, "msrt_read_batch": 8}
 
 
 def header():
     text = ""
-    for name in ("msrt.h", "msrt_device.h", "msrt_plugin.h"):
+    for name in ("msrt.h", "msrt_device.h", "msrt_plugin.h", "msrt_train.h"):
         with open(os.path.join(ROOT, "core", "abi", name), encoding="utf-8") as file:
             text += re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
     return text
@@ -67,5 +71,7 @@ class Header(unittest.TestCase):
                      "REPORT_MEMORY", "REPORT_PLAN_TEXT", "REPORT_PLAN_SVG", "EXECUTOR_AUTO", "EXECUTOR_STREAM", "EXECUTOR_TILES",
                      "EXECUTOR_HALO", "IMAGE_REPORT_JSON", "IMAGE_REPORT_SVG"):
             self.assertEqual(getattr(_library, name), numbers[name], name)
+        for number, name in enumerate(_library.LOSSES):
+            self.assertEqual(number, numbers["LOSS_" + name.upper()], name)
         self.assertEqual(_library.ABI_VERSION, int(re.search(r"MSRT_ABI_VERSION (\d+)u", HEADER).group(1)))
         self.assertEqual(_library.MAX_RANK, int(re.search(r"MSRT_MAX_RANK (\d+)", HEADER).group(1)))

@@ -13,7 +13,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-MODULES = ["convert_test", "header_test", "image_test", "memory_test", "run_test", "threads_test", "torch_test", "wheel_test"]
+MODULES = ["convert_test", "header_test", "image_test", "memory_test", "run_test", "threads_test", "torch_test", "train_test", "wheel_test"]
 
 
 def install(build):

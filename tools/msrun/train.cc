@@ -1,17 +1,19 @@
 #include "tools/msrun/train.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "core/base/clock.h"
 #include "core/base/units.h"
 #include "core/model/write.h"
+#include "core/train/train_loop.h"
 #include "core/train/training_module.h"
 #include "tools/msrun/duration.h"
-#include "tools/msrun/train_loop.h"
 #include "tools/msrun/train_model.h"
 #include "tools/msrun/train_report.h"
 #include "tools/msrun/workload.h"
@@ -108,7 +110,7 @@ Result<TrainRun> PrepareTraining(const TrainArguments& a) {
     MSRT_ASSIGN_OR_RETURN(run.eval, EvaluationData(a, channels, *run.data, run.environment->log));
   }
   MSRT_ASSIGN_OR_RETURN(Module model, ModelFor(a, *run.data));
-  run.probabilities = HasProbabilities(model);
+  run.probabilities = HasProbabilities(model.main());
   model.metadata.emplace_back("normalize", a.normalize_text);
   std::string classes;
   for (const std::string& name : run.data->source().class_names())
@@ -238,18 +240,86 @@ void PrintStart(const TrainArguments& a, const TrainRun& run) {
   std::fflush(stdout);
 }
 
+// The lines of a run: one that is replaced on a terminal, elsewhere one from time to time; and one
+// for each epoch.
+class TrainLines {
+ public:
+  explicit TrainLines(const TrainArguments& arguments) : a_(arguments) {}
+
+  void ShowStep(const TrainProgress& p) {
+    const bool terminal = isatty(STDERR_FILENO) != 0;
+    const double interval = terminal ? 200 : 10000;
+    if (a_.common.quiet || watch_.Millis() < interval) return;
+    watch_ = StopWatch();
+    std::fprintf(stderr, "%sepoch %lld/%lld  step %lld/%lld  loss %.4f  %.1f samples/s  %s left%s",
+                 terminal ? "\r\033[K" : "", static_cast<long long>(p.position.epoch + 1),
+                 static_cast<long long>(p.epochs), static_cast<long long>(p.position.batch),
+                 static_cast<long long>(p.batches), p.step.loss, p.samples_per_second,
+                 DurationText(p.seconds_left).c_str(), terminal ? "" : "\n");
+    std::fflush(stderr);
+    drawn_ = terminal;
+  }
+
+  void PrintEpoch(const EpochRow& row) {
+    if (drawn_) std::fprintf(stderr, "\r\033[K");
+    drawn_ = false;
+    if (!a_.common.prints()) return;
+    std::printf("epoch %-4lld loss %.4f", static_cast<long long>(row.epoch), row.loss);
+    if (!std::isnan(row.accuracy)) std::printf("   accuracy %.4f", row.accuracy);
+    if (!std::isnan(row.eval_loss)) std::printf("   eval loss %.4f", row.eval_loss);
+    if (!std::isnan(row.eval_accuracy)) std::printf("   accuracy %.4f", row.eval_accuracy);
+    if (!std::isnan(row.eval_iou)) std::printf("   IoU %.4f", row.eval_iou);
+    std::printf("   %.1f samples/s   %s\n", row.samples_per_second,
+                DurationText(row.seconds).c_str());
+    std::fflush(stdout);
+  }
+
+ private:
+  const TrainArguments& a_;
+  StopWatch watch_;
+  bool drawn_ = false;
+};
+
+TrainLoopOptions LoopOptionsOf(const TrainArguments& a, const DataLoader& data) {
+  TrainLoopOptions options;
+  options.epochs = a.epochs;
+  options.output = a.output;
+  options.resume = a.resume;
+  options.checkpoint_every = a.checkpoint_every;
+  options.keep = a.keep;
+  options.early_stop = a.early_stop;
+  options.identity = {{"batch", StrCat(a.batch)},
+                      {"seed", StrCat(a.seed)},
+                      {"data", StrCat(data.source().fingerprint())}};
+  return options;
+}
+
 Status RunTraining(const TrainArguments& a) {
   MSRT_ASSIGN_OR_RETURN(const TrainRun run, PrepareTraining(a));
   const bool prints = a.common.prints();
   if (prints) PrintStart(a, run);
   TrainSetup setup;
-  setup.arguments = &a;
+  setup.options = LoopOptionsOf(a, *run.data);
   setup.data = run.data.get();
-  setup.eval = run.eval.get();
+  if (run.eval != nullptr) {
+    setup.eval = run.eval.get();
+    setup.classes = NumClasses(run.eval->source());
+    setup.label_maps = run.eval->source().has_label_maps();
+  }
   setup.trainer = run.trainer.get();
   setup.probabilities = run.probabilities;
   setup.stop = &stop_requested;
   setup.environment = run.environment;
+  TrainLines lines(a);
+  setup.on_step = [&](const TrainProgress& progress) { lines.ShowStep(progress); };
+  setup.on_epoch = [&](const EpochRow& row) { lines.PrintEpoch(row); };
+  setup.on_resume = [&](const DataPosition& position) {
+    if (prints)
+      std::printf("resumed    at step %lld, batch %lld of epoch %lld\n",
+                  static_cast<long long>(run.trainer->steps()),
+                  static_cast<long long>(position.batch),
+                  static_cast<long long>(position.epoch + 1));
+  };
   CatchInterrupts();
   MSRT_ASSIGN_OR_RETURN(const TrainOutcome outcome, Train(setup));
   if (outcome.stopped)

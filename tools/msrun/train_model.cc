@@ -80,13 +80,4 @@ Result<Module> ModelFor(const TrainArguments& a, const DataLoader& data) {
   return model;
 }
 
-bool HasProbabilities(const Module& model) {
-  const Graph& graph = model.main();
-  for (const Node& node : graph.nodes) {
-    if (!node.outputs.empty() && node.outputs[0] == graph.outputs[0])
-      return node.domain.empty() && node.op == "Softmax";
-  }
-  return false;
-}
-
 }  // namespace msrt

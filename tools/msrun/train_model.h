@@ -13,7 +13,4 @@ Result<int64_t> ChannelsOf(const TrainArguments& arguments);
 // The types of the dataset are those of one input and the target. Errors name what does not fit.
 Result<Module> ModelFor(const TrainArguments& arguments, const DataLoader& data);
 
-// Whether the output of a model has probabilities: it is a Softmax.
-bool HasProbabilities(const Module& model);
-
 }  // namespace msrt

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/train/metrics.h"
-#include "tools/msrun/train_history.h"
+#include "core/train/train_history.h"
 
 namespace msrt {
 

@@ -6,7 +6,8 @@
     model = msrt.load("resnet18.msrt")
     outputs = model.run({"image": array})          # NumPy in, NumPy out
 
-`help(msrt.load)`, `help(msrt.Model)`, `help(msrt.Session)` and, for images of any size, `help(msrt.run_image)` have the rest.
+`help(msrt.load)`, `help(msrt.Model)`, `help(msrt.Session)` and, for images of any size, `help(msrt.run_image)` have the rest;
+`help(msrt.Trainer)` is about training.
 """
 from ._errors import (CancelledError, ConversionError, DeadlineExceededError, DelegateError, Error, InternalError, InvalidArgumentError,
                       InvalidModelError, IoError, LimitExceededError, MissingFileError, NotFoundError, OutOfMemoryError,
@@ -18,6 +19,7 @@ from ._runtime import Runtime
 from ._session import Session
 from ._tensor import Tensor, from_dlpack
 from ._tools import check, convert, verify
+from ._train import Batches, Dataset, Epoch, Evaluation, Step, Trainer
 from ._types import TensorSpec
 
 
@@ -28,9 +30,9 @@ def version() -> str:
 
 __version__ = version()
 __all__ = [
-    "CancelledError", "ConversionError", "DeadlineExceededError", "DelegateError", "Error", "ImageJob", "InternalError",
+    "Batches", "CancelledError", "ConversionError", "Dataset", "DeadlineExceededError", "DelegateError", "Epoch", "Error", "Evaluation", "ImageJob", "InternalError",
     "InvalidArgumentError", "InvalidModelError", "IoError", "LimitExceededError", "MissingFileError", "Model", "NotFoundError", "OutOfMemoryError", "Runtime",
-    "Session", "Tensor", "TensorSpec", "UnsupportedError", "VerificationError", "check", "convert", "from_dlpack", "load", "run_image", "verify",
+    "Session", "Step", "Tensor", "TensorSpec", "Trainer", "UnsupportedError", "VerificationError", "check", "convert", "from_dlpack", "load", "run_image", "verify",
     "version",
 ]
 for _name in __all__:  # users see msrt.Model, not the file it is in

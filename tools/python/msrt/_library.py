@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-from ctypes import POINTER, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any, Callable, Dict, List
 
 from ._errors import BY_CODE, Error, InternalError, InvalidArgumentError
@@ -109,6 +109,78 @@ class ImageConfig(ctypes.Structure):
     ]
 
 
+LOSSES = ("cross_entropy", "mean_squares", "mean_absolute", "huber", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+          "kullback_leibler", "dice")  # by number
+ReadBatchFn = ctypes.CFUNCTYPE(c_int32, c_void_p, c_int64, c_int64, POINTER(c_void_p), POINTER(c_void_p))
+
+
+class DatasetConfig(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_uint32), ("shuffle", c_int32), ("path", c_char_p), ("batch", c_int64), ("channels", c_int64), ("rows", c_int64),
+        ("columns", c_int64), ("seed", c_uint64), ("augment", c_char_p), ("normalize", c_char_p), ("classes_of", c_void_p),
+        ("test", c_int32), ("skip_unreadable", c_int32), ("dense_targets", c_int32), ("background_threads", c_int32),
+        ("read", ReadBatchFn), ("read_user", c_void_p), ("batch_count", c_int64), ("input_count", c_size_t),
+    ]
+
+
+class ParameterGroup(ctypes.Structure):
+    _fields_ = [("pattern", c_char_p), ("rate_factor", c_double), ("weight_decay", c_double)]
+
+
+class TrainerConfig(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_uint32), ("loss", c_int32), ("model", c_char_p), ("graph", c_void_p), ("output", c_int64),
+        ("target_is_distribution", c_int32), ("has_ignored_class", c_int32), ("ignored_class", c_int64), ("label_smoothing", c_double),
+        ("class_weights", POINTER(c_double)), ("class_weight_count", c_size_t), ("huber_delta", c_double), ("optimizer", c_char_p),
+        ("weight_decay", c_double), ("decay_vectors", c_int32), ("dynamic_loss_scale", c_int32), ("loss_scale", c_double),
+        ("clip_value", c_double), ("clip_norm", c_double), ("accumulation", c_int64), ("frozen", c_char_p),
+        ("groups", POINTER(ParameterGroup)), ("group_count", c_size_t), ("average_decay", c_double), ("learning_rate", c_double),
+        ("schedule", c_char_p), ("total_steps", c_int64), ("safe_steps", c_int32), ("reserved", c_int32), ("memory_cap_bytes", c_size_t),
+        ("model_config", POINTER(ModelConfig)),
+    ]
+
+
+class StepResult(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_uint32), ("updated", c_int32), ("skipped", c_int32), ("reserved", c_int32), ("loss", c_double),
+        ("correct", c_int64), ("learning_rate", c_double), ("gradient_norm", c_double), ("steps", c_int64),
+    ]
+
+
+class Evaluation(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_uint32), ("reserved", c_int32), ("count", c_int64), ("loss", c_double), ("accuracy", c_double),
+        ("top5", c_double), ("mean_iou", c_double),
+    ]
+
+
+class TrainProgress(ctypes.Structure):
+    _fields_ = [
+        ("epoch", c_int64), ("epochs", c_int64), ("batch", c_int64), ("batches", c_int64), ("steps", c_int64), ("loss", c_double),
+        ("learning_rate", c_double), ("samples_per_second", c_double), ("seconds_left", c_double),
+    ]
+
+
+class TrainEpoch(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_uint32), ("reserved", c_int32), ("epoch", c_int64), ("steps", c_int64), ("loss", c_double),
+        ("accuracy", c_double), ("learning_rate", c_double), ("eval_loss", c_double), ("eval_accuracy", c_double), ("eval_top5", c_double),
+        ("eval_iou", c_double), ("seconds", c_double), ("samples_per_second", c_double),
+    ]
+
+
+TrainProgressFn = ctypes.CFUNCTYPE(None, c_void_p, POINTER(TrainProgress))
+TrainEpochFn = ctypes.CFUNCTYPE(None, c_void_p, POINTER(TrainEpoch))
+
+
+class FitConfig(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_uint32), ("resume", c_int32), ("data", c_void_p), ("eval", c_void_p), ("epochs", c_int64), ("output", c_char_p),
+        ("checkpoint_every", c_int64), ("keep", c_int64), ("early_stop", c_int64), ("progress", TrainProgressFn),
+        ("epoch_done", TrainEpochFn), ("user", c_void_p),
+    ]
+
+
 HANDLE, OUT_HANDLE, OUT_TEXT, OUT_SIZE = c_void_p, POINTER(c_void_p), POINTER(c_char_p), POINTER(c_size_t)
 DIMS = POINTER(c_int64)
 
@@ -155,9 +227,26 @@ CALLS: Dict[str, List[Any]] = {
     "msrt_image_run": [HANDLE],
     "msrt_image_cancel": [HANDLE],
     "msrt_image_report": [HANDLE, c_int32, OUT_TEXT],
+    "msrt_dataset_create": [HANDLE, POINTER(DatasetConfig), OUT_HANDLE],
+    "msrt_dataset_info_json": [HANDLE, OUT_TEXT],
+    "msrt_trainer_create": [HANDLE, POINTER(TrainerConfig), OUT_HANDLE],
+    "msrt_trainer_info_json": [HANDLE, OUT_TEXT],
+    "msrt_trainer_step": [HANDLE, POINTER(c_void_p), c_size_t, HANDLE, POINTER(StepResult)],
+    "msrt_trainer_set_rate": [HANDLE, c_double],
+    "msrt_trainer_predict": [HANDLE, POINTER(c_void_p), c_size_t, POINTER(c_void_p), c_size_t],
+    "msrt_trainer_evaluate_batch": [HANDLE, POINTER(c_void_p), c_size_t, HANDLE, POINTER(Evaluation)],
+    "msrt_trainer_evaluate": [HANDLE, HANDLE, POINTER(Evaluation)],
+    "msrt_trainer_fit": [HANDLE, POINTER(FitConfig), POINTER(TrainEpoch)],
+    "msrt_trainer_cancel": [HANDLE],
+    "msrt_trainer_state_read": [HANDLE, c_char_p, OUT_HANDLE],
+    "msrt_trainer_state_write": [HANDLE, c_char_p, HANDLE],
+    "msrt_trainer_save": [HANDLE, c_char_p],
+    "msrt_trainer_restore": [HANDLE, c_char_p],
+    "msrt_trainer_export": [HANDLE, c_char_p],
+    "msrt_trainer_export_model": [HANDLE, POINTER(ModelConfig), OUT_HANDLE],
 }
 TEXTS = ("msrt_version", "msrt_error_message", "msrt_error_json")
-KINDS = ("runtime", "tensor", "list", "model", "session", "image")
+KINDS = ("runtime", "tensor", "list", "model", "session", "image", "dataset", "trainer")
 
 
 def _load_openmp() -> None:
@@ -254,6 +343,13 @@ class Handle:
         self._kind = kind
         self._generation = generation
         self._destroy = DESTROY[kind]
+
+    @classmethod
+    def adopt(cls, kind: str, address: int) -> "Handle":
+        """Owns a handle that the library has returned in an array."""
+        made = cls.__new__(cls)
+        made._pointer, made._kind, made._generation, made._destroy = c_void_p(address), kind, generation, DESTROY[kind]
+        return made
 
     @property
     def pointer(self) -> c_void_p:

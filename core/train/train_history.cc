@@ -1,4 +1,4 @@
-#include "tools/msrun/train_history.h"
+#include "core/train/train_history.h"
 
 #include <charconv>
 #include <cmath>

@@ -1,6 +1,4 @@
-#include "tools/msrun/train_loop.h"
-
-#include <unistd.h>
+#include "core/train/train_loop.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +8,6 @@
 
 #include "core/base/clock.h"
 #include "core/train/non_finite.h"
-#include "tools/msrun/duration.h"
 
 namespace msrt {
 namespace {
@@ -18,13 +15,29 @@ namespace {
 // Sums over the steps of an epoch. Part of checkpoints, so that a resumed epoch has the same row.
 struct EpochSums {
   double loss = 0, seconds = 0;
-  int64_t correct = 0, samples = 0;
+  int64_t correct = 0, samples = 0, targets = 0;
 };
+
+std::string_view NoteOf(const Checkpoint& checkpoint, std::string_view name) {
+  for (const auto& [note, value] : checkpoint.notes) {
+    if (note == name) return value;
+  }
+  return {};
+}
+
+double NumberNote(const Checkpoint& checkpoint, std::string_view name) {
+  return std::strtod(std::string(NoteOf(checkpoint, name)).c_str(), nullptr);
+}
+
+int64_t CountNote(const Checkpoint& checkpoint, std::string_view name) {
+  return std::strtoll(std::string(NoteOf(checkpoint, name)).c_str(), nullptr, 10);
+}
 
 class Loop {
  public:
-  Loop(const TrainSetup& setup, CheckpointFolder folder)
-      : s_(setup), a_(*setup.arguments), folder_(std::move(folder)), writer_(&folder_) {}
+  // `folder`: null: no checkpoints are written.
+  Loop(const TrainSetup& setup, CheckpointFolder* folder)
+      : s_(setup), a_(setup.options), folder_(folder), writer_(folder) {}
 
   Status Resume();
   Result<TrainOutcome> Run();
@@ -32,25 +45,24 @@ class Loop {
  private:
   Status RunEpoch();
   Status FinishEpoch();
-  Result<MetricSums> Evaluate();
+  Status Evaluate(EpochRow* row);
+  Status ReadHistory();
   Result<std::string> FirstNonFinite(const Batch& batch);
   Status StepError(Status status, const Batch& batch);
   Status Save();
   Status WriteHistory() const;
-  void ShowProgress(const StepResult& result);
-  void PrintRow(const EpochRow& row);
+  void Report(const StepResult& result) const;
   bool StopsEarly() const;
   bool stopping() const { return s_.stop != nullptr && s_.stop->load(); }
   std::vector<std::pair<std::string, std::string>> Notes() const;
 
   const TrainSetup& s_;
-  const TrainArguments& a_;
-  CheckpointFolder folder_;
+  const TrainLoopOptions& a_;
+  CheckpointFolder* const folder_;
   CheckpointWriter writer_;
   DataPosition position_;
   EpochSums sums_;
-  StopWatch epoch_watch_, line_watch_;
-  bool line_drawn_ = false;
+  StopWatch epoch_watch_;
   int64_t first_step_ = 0;  // of this process
   TrainOutcome outcome_;
 };
@@ -61,50 +73,50 @@ std::string HexText(double value) {
   return text;
 }
 
-// What must be equal when a run continues, then the sums.
+// Facts that must be equal when a run continues, then the sums.
 std::vector<std::pair<std::string, std::string>> Loop::Notes() const {
-  return {{"batch", StrCat(a_.batch)},
-          {"seed", StrCat(a_.seed)},
-          {"data", StrCat(s_.data->source().fingerprint())},
-          {"loss_sum", HexText(sums_.loss)},
-          {"correct", StrCat(sums_.correct)},
-          {"samples", StrCat(sums_.samples)},
-          {"seconds", HexText(sums_.seconds + epoch_watch_.Millis() / 1e3)}};
+  std::vector<std::pair<std::string, std::string>> notes = a_.identity;
+  notes.emplace_back("loss_sum", HexText(sums_.loss));
+  notes.emplace_back("correct", StrCat(sums_.correct));
+  notes.emplace_back("samples", StrCat(sums_.samples));
+  notes.emplace_back("targets", StrCat(sums_.targets));
+  notes.emplace_back("seconds", HexText(sums_.seconds + epoch_watch_.Millis() / 1e3));
+  return notes;
 }
 
 Status Loop::Resume() {
-  MSRT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, folder_.LoadNewest(s_.environment->log));
-  const std::vector<std::pair<std::string, std::string>> now = Notes();
-  for (const auto& [name, value] : checkpoint.notes) {
-    for (const auto& [other, current] : now) {
-      const bool must_agree = name == "batch" || name == "seed" || name == "data";
-      if (name == other && must_agree && value != current)
-        return InvalidArgument("--resume: the run in '", a_.output, "' had ", name, " ", value,
-                               ", now it is ", current, "; continue with the same");
-    }
-    if (name == "loss_sum") sums_.loss = std::strtod(value.c_str(), nullptr);
-    if (name == "seconds") sums_.seconds = std::strtod(value.c_str(), nullptr);
-    if (name == "correct") sums_.correct = std::strtoll(value.c_str(), nullptr, 10);
-    if (name == "samples") sums_.samples = std::strtoll(value.c_str(), nullptr, 10);
+  MSRT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, folder_->LoadNewest(s_.environment->log));
+  for (const auto& [name, value] : a_.identity) {
+    const std::string_view before = NoteOf(checkpoint, name);
+    if (before != value)
+      return InvalidArgument("resume: the run in '", a_.output, "' had ", name, " ", before,
+                             ", now it is ", value, "; continue with the same");
   }
+  sums_.loss = NumberNote(checkpoint, "loss_sum");
+  sums_.seconds = NumberNote(checkpoint, "seconds");
+  sums_.correct = CountNote(checkpoint, "correct");
+  sums_.samples = CountNote(checkpoint, "samples");
+  sums_.targets = CountNote(checkpoint, "targets");
   // The schedule may have changed: more epochs, another rate.
   const Schedule schedule = s_.trainer->schedule();
   MSRT_RETURN_IF_ERROR(s_.trainer->Restore(checkpoint));
   s_.trainer->set_schedule(schedule);
   position_ = checkpoint.position;
+  MSRT_RETURN_IF_ERROR(ReadHistory());
+  if (s_.on_resume) s_.on_resume(position_);
+  return OkStatus();
+}
+
+Status Loop::ReadHistory() {
   std::ifstream in(a_.output + "/history.csv", std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(in)), {});
   MSRT_ASSIGN_OR_RETURN(outcome_.rows, ParseHistoryCsv(text));
   std::erase_if(outcome_.rows, [&](const EpochRow& row) { return row.epoch > position_.epoch; });
-  if (!a_.common.quiet && a_.common.json != "-")
-    std::printf("resumed    at step %lld, batch %lld of epoch %lld\n",
-                static_cast<long long>(s_.trainer->steps()),
-                static_cast<long long>(position_.batch),
-                static_cast<long long>(position_.epoch + 1));
   return OkStatus();
 }
 
 Status Loop::Save() {
+  if (folder_ == nullptr) return OkStatus();
   MSRT_ASSIGN_OR_RETURN(Checkpoint checkpoint, s_.trainer->MakeCheckpoint());
   checkpoint.position = position_;
   checkpoint.notes = Notes();
@@ -117,65 +129,43 @@ Status Loop::Save() {
 }
 
 Status Loop::WriteHistory() const {
+  if (folder_ == nullptr) return OkStatus();
   const std::string text = HistoryCsv(outcome_.rows);
   const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(text))};
   return DefaultIo()->WriteFile(a_.output + "/history.csv", pieces);
 }
 
-void Loop::ShowProgress(const StepResult& result) {
-  // A line that is replaced on a terminal; elsewhere a line from time to time.
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  const double interval = terminal ? 200 : 10000;
-  if (a_.common.quiet || line_watch_.Millis() < interval) return;
-  line_watch_ = StopWatch();
-  const int64_t batches = s_.data->batches_per_epoch();
-  const int64_t done = position_.epoch * batches + position_.batch, all = a_.epochs * batches;
-  const double left = outcome_.step_millis * 1e-3 * static_cast<double>(all - done);
-  const double rate = static_cast<double>(a_.batch) / std::max(outcome_.step_millis * 1e-3, 1e-9);
-  std::fprintf(stderr, "%sepoch %lld/%lld  step %lld/%lld  loss %.4f  %.1f samples/s  %s left%s",
-               terminal ? "\r\033[K" : "", static_cast<long long>(position_.epoch + 1),
-               static_cast<long long>(a_.epochs), static_cast<long long>(position_.batch),
-               static_cast<long long>(batches), result.loss, rate, DurationText(left).c_str(),
-               terminal ? "" : "\n");
-  std::fflush(stderr);
-  line_drawn_ = terminal;
-}
-
-void Loop::PrintRow(const EpochRow& row) {
-  if (line_drawn_) std::fprintf(stderr, "\r\033[K");
-  line_drawn_ = false;
-  if (a_.common.quiet || a_.common.json == "-") return;
-  std::printf("epoch %-4lld loss %.4f", static_cast<long long>(row.epoch), row.loss);
-  if (!std::isnan(row.accuracy)) std::printf("   accuracy %.4f", row.accuracy);
-  if (!std::isnan(row.eval_loss)) std::printf("   eval loss %.4f", row.eval_loss);
-  if (!std::isnan(row.eval_accuracy)) std::printf("   accuracy %.4f", row.eval_accuracy);
-  if (!std::isnan(row.eval_iou)) std::printf("   IoU %.4f", row.eval_iou);
-  std::printf("   %.1f samples/s   %s\n", row.samples_per_second,
-              DurationText(row.seconds).c_str());
-  std::fflush(stdout);
-}
-
-Result<MetricSums> Loop::Evaluate() {
-  MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchReader> reader, s_.eval->Batches(0));
-  MetricSums sums(NumClasses(s_.eval->source()));
-  while (true) {
-    MSRT_ASSIGN_OR_RETURN(const std::optional<Batch> batch, reader->Next());
-    if (!batch.has_value()) return sums;
-    if (batch->samples == 0) continue;
-    MSRT_ASSIGN_OR_RETURN(const std::vector<TensorView> outputs,
-                          s_.trainer->Predict({batch->tensors[0]}));
-    const TensorView& scores = outputs[0];
-    const std::span<const int64_t> labels = batch->tensors[1].As<int64_t>();
-    if (scores.dtype != DType::kF32 || scores.dims.rank() < 2 ||
-        scores.dims[1] < sums.confusion.classes())
-      return Unsupported("the model's output ", Type::Tensor(scores.dtype, scores.dims),
-                         " cannot be evaluated; it must be f32 scores of ",
-                         sums.confusion.classes(), " classes");
-    if (scores.dims[1] > sums.confusion.classes()) sums = MetricSums(scores.dims[1]);
-    MSRT_RETURN_IF_ERROR(sums.Add({scores.As<float>(), static_cast<size_t>(scores.elements())},
-                                  labels, static_cast<int64_t>(labels.size()) / batch->samples,
-                                  s_.probabilities));
+void Loop::Report(const StepResult& result) const {
+  if (!s_.on_step) return;
+  TrainProgress progress;
+  progress.step = result;
+  progress.position = position_;
+  progress.epochs = a_.epochs, progress.batches = s_.data->batches_per_epoch();
+  const int64_t done = position_.epoch * progress.batches + position_.batch;
+  const double step_seconds = outcome_.step_millis * 1e-3;
+  if (step_seconds > 0) {
+    const double samples = static_cast<double>(sums_.samples) /
+                           static_cast<double>(std::max<int64_t>(position_.batch, 1));
+    progress.samples_per_second = samples / step_seconds;
+    progress.seconds_left = step_seconds * static_cast<double>(a_.epochs * progress.batches - done);
   }
+  s_.on_step(progress);
+}
+
+Status Loop::Evaluate(EpochRow* row) {
+  if (s_.classes == 0) {
+    MSRT_ASSIGN_OR_RETURN(const Evaluation evaluation, s_.trainer->Evaluate(*s_.eval));
+    row->eval_loss = evaluation.loss;
+    return OkStatus();
+  }
+  MSRT_ASSIGN_OR_RETURN(MetricSums sums, EvaluateClasses(s_.trainer, *s_.eval, s_.classes,
+                                                         s_.probabilities, s_.stop));
+  row->eval_loss = sums.loss();
+  row->eval_accuracy = Accuracy(sums.confusion);
+  row->eval_top5 = sums.top5();
+  if (s_.label_maps) row->eval_iou = MeanOfKnown(IntersectionOverUnion(sums.confusion));
+  outcome_.evaluation = std::move(sums);
+  return OkStatus();
 }
 
 Status Loop::FinishEpoch() {
@@ -186,25 +176,13 @@ Status Loop::FinishEpoch() {
   if (sums_.samples > 0) {
     row.loss = sums_.loss / static_cast<double>(sums_.samples);
     row.samples_per_second = static_cast<double>(sums_.samples) / std::max(row.seconds, 1e-9);
-    int64_t targets = 1;  // of a sample
-    const Dims dims = s_.data->types()[1].dims;
-    if (s_.data->source().has_label_maps()) targets = dims[1] * dims[2];
-    if (sums_.correct >= 0)
-      row.accuracy =
-          static_cast<double>(sums_.correct) / static_cast<double>(sums_.samples * targets);
+    if (sums_.correct >= 0 && sums_.targets > 0)
+      row.accuracy = static_cast<double>(sums_.correct) / static_cast<double>(sums_.targets);
   }
   row.rate = s_.trainer->rate();
-  if (s_.eval != nullptr) {
-    MSRT_ASSIGN_OR_RETURN(MetricSums sums, Evaluate());
-    row.eval_loss = sums.loss();
-    row.eval_accuracy = Accuracy(sums.confusion);
-    row.eval_top5 = sums.top5();
-    if (s_.eval->source().has_label_maps())
-      row.eval_iou = MeanOfKnown(IntersectionOverUnion(sums.confusion));
-    outcome_.evaluation = std::move(sums);
-  }
+  if (s_.eval != nullptr) MSRT_RETURN_IF_ERROR(Evaluate(&row));
   outcome_.rows.push_back(row);
-  PrintRow(row);
+  if (s_.on_epoch) s_.on_epoch(row);
   position_ = {position_.epoch + 1, 0};
   sums_ = {};
   epoch_watch_ = StopWatch();
@@ -216,7 +194,7 @@ Status Loop::FinishEpoch() {
 Status Loop::StepError(Status status, const Batch& batch) {
   const std::string where = StrCat("batch ", position_.batch, " of epoch ", position_.epoch + 1);
   status = std::move(status).Within(where);
-  if (status.code() != Code::kInvalidArgument) return status;
+  if (status.code() != Code::kInvalidArgument || folder_ == nullptr || a_.safe_steps) return status;
   Result<std::string> first = FirstNonFinite(batch);
   if (!first.ok() || first->empty()) return status;
   return MakeStatus(status.code(), status.message(), "; the first value that is not finite is ",
@@ -231,7 +209,8 @@ Status Loop::RunEpoch() {
     MSRT_ASSIGN_OR_RETURN(const std::optional<Batch> batch, reader->Next());
     if (!batch.has_value()) return FinishEpoch();
     const StopWatch watch;
-    Result<StepResult> result = s_.trainer->Step(*batch);
+    Result<StepResult> result =
+        a_.safe_steps ? SafeStep(s_.trainer, s_.environment, *batch) : s_.trainer->Step(*batch);
     if (!result.ok()) return StepError(std::move(result).status(), *batch);
     if (first_step_++ > 0) {
       const auto count = static_cast<double>(++outcome_.steps_timed);
@@ -239,9 +218,10 @@ Status Loop::RunEpoch() {
     }
     sums_.loss += result->loss * static_cast<double>(batch->samples);
     sums_.samples += batch->samples;
+    sums_.targets += batch->tensors.empty() ? 0 : batch->tensors.back().dims.elements();
     sums_.correct = result->correct < 0 ? -1 : sums_.correct + result->correct;
     ++position_.batch;
-    ShowProgress(*result);
+    Report(*result);
     const bool due = a_.checkpoint_every > 0 && result->updated &&
                      s_.trainer->steps() % a_.checkpoint_every == 0;
     if (due || stopping()) MSRT_RETURN_IF_ERROR(Save());
@@ -255,7 +235,7 @@ Status Loop::RunEpoch() {
 // The parameters of the failed step are lost, so the steps since the last checkpoint are repeated.
 Result<std::string> Loop::FirstNonFinite(const Batch& batch) {
   MSRT_RETURN_IF_ERROR(writer_.Wait());
-  Result<Checkpoint> newest = folder_.LoadNewest(s_.environment->log);
+  Result<Checkpoint> newest = folder_->LoadNewest(s_.environment->log);
   Checkpoint start;
   if (newest.ok()) {
     start = *std::move(newest);
@@ -285,9 +265,13 @@ Result<std::string> Loop::FirstNonFinite(const Batch& batch) {
 
 bool Loop::StopsEarly() const {
   if (a_.early_stop == 0 || s_.eval == nullptr || outcome_.rows.empty()) return false;
+  // By accuracy; by loss where the targets are no classes.
+  const auto quality = [](const EpochRow& row) {
+    return std::isnan(row.eval_accuracy) ? -row.eval_loss : row.eval_accuracy;
+  };
   size_t best = 0;
   for (size_t i = 1; i < outcome_.rows.size(); ++i) {
-    if (outcome_.rows[i].eval_accuracy > outcome_.rows[best].eval_accuracy) best = i;
+    if (quality(outcome_.rows[i]) > quality(outcome_.rows[best])) best = i;
   }
   return static_cast<int64_t>(outcome_.rows.size() - 1 - best) >= a_.early_stop;
 }
@@ -295,11 +279,11 @@ bool Loop::StopsEarly() const {
 Result<TrainOutcome> Loop::Run() {
   while (position_.epoch < a_.epochs && !outcome_.stopped && !StopsEarly())
     MSRT_RETURN_IF_ERROR(RunEpoch());
-  MSRT_RETURN_IF_ERROR(writer_.Wait());
+  if (folder_ != nullptr) MSRT_RETURN_IF_ERROR(writer_.Wait());
   // A finished run that is resumed is evaluated again, for its reports.
   if (s_.eval != nullptr && !outcome_.evaluation.has_value() && !outcome_.stopped) {
-    MSRT_ASSIGN_OR_RETURN(MetricSums sums, Evaluate());
-    outcome_.evaluation = std::move(sums);
+    EpochRow row;
+    MSRT_RETURN_IF_ERROR(Evaluate(&row));
   }
   return std::move(outcome_);
 }
@@ -307,17 +291,52 @@ Result<TrainOutcome> Loop::Run() {
 }  // namespace
 
 Result<TrainOutcome> Train(const TrainSetup& setup) {
+  if (setup.options.output.empty()) {
+    if (setup.options.resume)
+      return InvalidArgument("resume needs a folder with checkpoints; set output");
+    return Loop(setup, nullptr).Run();
+  }
   CheckpointFolder::Options options;
-  options.keep_last = static_cast<size_t>(setup.arguments->keep);
+  options.keep_last = static_cast<size_t>(setup.options.keep);
   MSRT_ASSIGN_OR_RETURN(CheckpointFolder folder,
-                        CheckpointFolder::Open(setup.arguments->checkpoint_folder(), options));
-  Loop loop(setup, std::move(folder));
-  if (setup.arguments->resume) {
+                        CheckpointFolder::Open(setup.options.checkpoint_folder(), options));
+  Loop loop(setup, &folder);
+  if (setup.options.resume) {
     Status status = loop.Resume();
     // A run that ended before its first checkpoint begins again.
     if (!status.ok() && status.code() != Code::kNotFound) return status;
   }
   return loop.Run();
+}
+
+Result<MetricSums> EvaluateClasses(Trainer* trainer, const Dataset& data, int64_t classes,
+                                   bool probabilities, const std::atomic<bool>* stop) {
+  MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchReader> reader, data.Batches(0));
+  MetricSums sums(classes);
+  while (true) {
+    if (stop != nullptr && stop->load())
+      return MakeStatus(Code::kCancelled, "the evaluation was stopped");
+    MSRT_ASSIGN_OR_RETURN(const std::optional<Batch> batch, reader->Next());
+    if (!batch.has_value()) return sums;
+    if (batch->samples == 0) continue;
+    std::vector<ConstTensor> inputs(batch->tensors.begin(), batch->tensors.end() - 1);
+    const ConstTensor& target = batch->tensors.back();
+    if (target.dtype != DType::kI64)
+      return InvalidArgument("the target of an evaluation is ", target.type(),
+                             "; classes must be i64");
+    MSRT_ASSIGN_OR_RETURN(const std::vector<TensorView> outputs, trainer->Predict(inputs));
+    const TensorView& scores = outputs[0];
+    const std::span<const int64_t> labels = target.As<int64_t>();
+    if (scores.dtype != DType::kF32 || scores.dims.rank() < 2 ||
+        scores.dims[1] < sums.confusion.classes())
+      return Unsupported("the model's output ", Type::Tensor(scores.dtype, scores.dims),
+                         " cannot be evaluated; it must be f32 scores of ",
+                         sums.confusion.classes(), " classes");
+    if (scores.dims[1] > sums.confusion.classes()) sums = MetricSums(scores.dims[1]);
+    MSRT_RETURN_IF_ERROR(sums.Add({scores.As<float>(), static_cast<size_t>(scores.elements())},
+                                  labels, static_cast<int64_t>(labels.size()) / batch->samples,
+                                  probabilities));
+  }
 }
 
 }  // namespace msrt
