@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "core/base/clock.h"
 #include "core/train/non_finite.h"
+#include "core/train/training_module.h"
 #include "tools/msrun/duration.h"
 
 namespace msrt {
@@ -23,15 +25,21 @@ struct EpochSums {
 
 class Loop {
  public:
-  Loop(const TrainSetup& setup, CheckpointFolder folder)
-      : s_(setup), a_(*setup.arguments), folder_(std::move(folder)), writer_(&folder_) {}
+  explicit Loop(const TrainSetup& setup) : s_(setup), a_(*setup.arguments) {}
 
+  Status OpenFolder();
+
+  // A collective, as Run is.
   Status Resume();
   Result<TrainOutcome> Run();
 
  private:
+  Status ResumeFirst();
+  std::string ResumedText(const Status& status) const;
+  Status ReadResumed(const std::string& text);
   Status RunEpoch();
   Status FinishEpoch();
+  int64_t EvaluatedClasses() const;
   Result<MetricSums> Evaluate();
   Result<std::string> FirstNonFinite(const Batch& batch);
   Status StepError(Status status, const Batch& batch);
@@ -45,8 +53,9 @@ class Loop {
 
   const TrainSetup& s_;
   const TrainArguments& a_;
-  CheckpointFolder folder_;
-  CheckpointWriter writer_;
+  // Rank 0 has them.
+  std::optional<CheckpointFolder> folder_;
+  std::unique_ptr<CheckpointWriter> writer_;
   DataPosition position_;
   EpochSums sums_;
   StopWatch epoch_watch_, line_watch_;
@@ -72,8 +81,51 @@ std::vector<std::pair<std::string, std::string>> Loop::Notes() const {
           {"seconds", HexText(sums_.seconds + epoch_watch_.Millis() / 1e3)}};
 }
 
+Status Loop::OpenFolder() {
+  if (!s_.ranks->is_first()) return OkStatus();
+  CheckpointFolder::Options options;
+  options.keep_last = static_cast<size_t>(a_.keep);
+  MSRT_ASSIGN_OR_RETURN(CheckpointFolder folder,
+                        CheckpointFolder::Open(a_.checkpoint_folder(), options));
+  folder_ = std::move(folder);
+  writer_ = std::make_unique<CheckpointWriter>(&*folder_);
+  return OkStatus();
+}
+
+// What rank 0 found, for the others: an error, or where the run continues and its history.
+std::string Loop::ResumedText(const Status& status) const {
+  if (!status.ok()) return StrCat("error ", status.message());
+  return StrCat("at ", position_.epoch, " ", position_.batch, " ", HexText(sums_.loss), " ",
+                HexText(sums_.seconds), " ", sums_.correct, " ", sums_.samples, "\n",
+                HistoryCsv(outcome_.rows));
+}
+
+Status Loop::ReadResumed(const std::string& text) {
+  constexpr std::string_view kError = "error ";
+  if (text.starts_with(kError)) return InvalidArgument("rank 0: ", text.substr(kError.size()));
+  std::istringstream in(text);
+  std::string at, loss, seconds;
+  in >> at >> position_.epoch >> position_.batch >> loss >> seconds >> sums_.correct >>
+      sums_.samples;
+  sums_.loss = std::strtod(loss.c_str(), nullptr);
+  sums_.seconds = std::strtod(seconds.c_str(), nullptr);
+  MSRT_ASSIGN_OR_RETURN(outcome_.rows, ParseHistoryCsv(text.substr(text.find('\n') + 1)));
+  return OkStatus();
+}
+
 Status Loop::Resume() {
-  MSRT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, folder_.LoadNewest(s_.environment->log));
+  Status status;
+  if (s_.ranks->is_first()) status = ResumeFirst();
+  // A run that ended before its first checkpoint begins again.
+  if (status.code() == Code::kNotFound) status = OkStatus();
+  MSRT_ASSIGN_OR_RETURN(const std::string text, s_.ranks->TextOfFirst(ResumedText(status)));
+  if (!status.ok()) return status;
+  if (!s_.ranks->is_first()) MSRT_RETURN_IF_ERROR(ReadResumed(text));
+  return s_.trainer->TakeOverFromFirstRank();
+}
+
+Status Loop::ResumeFirst() {
+  MSRT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, folder_->LoadNewest(s_.environment->log));
   const std::vector<std::pair<std::string, std::string>> now = Notes();
   for (const auto& [name, value] : checkpoint.notes) {
     for (const auto& [other, current] : now) {
@@ -105,6 +157,7 @@ Status Loop::Resume() {
 }
 
 Status Loop::Save() {
+  if (writer_ == nullptr) return OkStatus();
   MSRT_ASSIGN_OR_RETURN(Checkpoint checkpoint, s_.trainer->MakeCheckpoint());
   checkpoint.position = position_;
   checkpoint.notes = Notes();
@@ -113,10 +166,11 @@ Status Loop::Save() {
     checkpoint.has_metric = !std::isnan(metric);
     checkpoint.metric = checkpoint.has_metric ? metric : 0;
   }
-  return writer_.Save(std::move(checkpoint));
+  return writer_->Save(std::move(checkpoint));
 }
 
 Status Loop::WriteHistory() const {
+  if (!s_.ranks->is_first()) return OkStatus();
   const std::string text = HistoryCsv(outcome_.rows);
   const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(text))};
   return DefaultIo()->WriteFile(a_.output + "/history.csv", pieces);
@@ -155,26 +209,35 @@ void Loop::PrintRow(const EpochRow& row) {
   std::fflush(stdout);
 }
 
+// The classes of the model, which may have more than the data.
+int64_t Loop::EvaluatedClasses() const {
+  int64_t classes = NumClasses(s_.eval->source());
+  for (const Graph& graph : s_.trainer->module().graphs) {
+    if (graph.name != kEvalEntry) continue;
+    const Type& output = graph.value(graph.outputs[0]).type;
+    if (output.rank_known && output.rank() >= 2 && IsKnown(output.dims[1]))
+      classes = std::max(classes, output.dims[1]);
+  }
+  return classes;
+}
+
 Result<MetricSums> Loop::Evaluate() {
   MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchReader> reader, s_.eval->Batches(0));
-  MetricSums sums(NumClasses(s_.eval->source()));
+  RankMetrics metrics(*s_.ranks, s_.fixed_sums, EvaluatedClasses());
   while (true) {
     MSRT_ASSIGN_OR_RETURN(const std::optional<Batch> batch, reader->Next());
-    if (!batch.has_value()) return sums;
+    if (!batch.has_value()) return metrics.Combine();
     if (batch->samples == 0) continue;
     MSRT_ASSIGN_OR_RETURN(const std::vector<TensorView> outputs,
                           s_.trainer->Predict({batch->tensors[0]}));
     const TensorView& scores = outputs[0];
-    const std::span<const int64_t> labels = batch->tensors[1].As<int64_t>();
-    if (scores.dtype != DType::kF32 || scores.dims.rank() < 2 ||
-        scores.dims[1] < sums.confusion.classes())
+    if (scores.dtype != DType::kF32 || scores.dims.rank() < 2 || scores.dims[1] < metrics.classes())
       return Unsupported("the model's output ", Type::Tensor(scores.dtype, scores.dims),
-                         " cannot be evaluated; it must be f32 scores of ",
-                         sums.confusion.classes(), " classes");
-    if (scores.dims[1] > sums.confusion.classes()) sums = MetricSums(scores.dims[1]);
-    MSRT_RETURN_IF_ERROR(sums.Add({scores.As<float>(), static_cast<size_t>(scores.elements())},
-                                  labels, static_cast<int64_t>(labels.size()) / batch->samples,
-                                  s_.probabilities));
+                         " cannot be evaluated; it must be f32 scores of ", metrics.classes(),
+                         " classes");
+    if (scores.dims[1] > metrics.classes()) metrics.Reset(scores.dims[1]);
+    MSRT_RETURN_IF_ERROR(metrics.Add({scores.As<float>(), static_cast<size_t>(scores.elements())},
+                                     batch->tensors[1].As<int64_t>(), *batch, s_.probabilities));
   }
 }
 
@@ -216,7 +279,7 @@ Status Loop::FinishEpoch() {
 Status Loop::StepError(Status status, const Batch& batch) {
   const std::string where = StrCat("batch ", position_.batch, " of epoch ", position_.epoch + 1);
   status = std::move(status).Within(where);
-  if (status.code() != Code::kInvalidArgument) return status;
+  if (status.code() != Code::kInvalidArgument || s_.ranks->size() > 1) return status;
   Result<std::string> first = FirstNonFinite(batch);
   if (!first.ok() || first->empty()) return status;
   return MakeStatus(status.code(), status.message(), "; the first value that is not finite is ",
@@ -237,15 +300,16 @@ Status Loop::RunEpoch() {
       const auto count = static_cast<double>(++outcome_.steps_timed);
       outcome_.step_millis += (watch.Millis() - outcome_.step_millis) / count;
     }
-    sums_.loss += result->loss * static_cast<double>(batch->samples);
-    sums_.samples += batch->samples;
+    sums_.loss += result->loss * static_cast<double>(batch->global_samples);
+    sums_.samples += batch->global_samples;
     sums_.correct = result->correct < 0 ? -1 : sums_.correct + result->correct;
     ++position_.batch;
     ShowProgress(*result);
     const bool due = a_.checkpoint_every > 0 && result->updated &&
                      s_.trainer->steps() % a_.checkpoint_every == 0;
-    if (due || stopping()) MSRT_RETURN_IF_ERROR(Save());
-    if (stopping()) {
+    MSRT_ASSIGN_OR_RETURN(const bool stops, s_.ranks->AnySays(stopping()));
+    if (due || stops) MSRT_RETURN_IF_ERROR(Save());
+    if (stops) {
       outcome_.stopped = true;
       return OkStatus();
     }
@@ -254,8 +318,8 @@ Status Loop::RunEpoch() {
 
 // The parameters of the failed step are lost, so the steps since the last checkpoint are repeated.
 Result<std::string> Loop::FirstNonFinite(const Batch& batch) {
-  MSRT_RETURN_IF_ERROR(writer_.Wait());
-  Result<Checkpoint> newest = folder_.LoadNewest(s_.environment->log);
+  MSRT_RETURN_IF_ERROR(writer_->Wait());
+  Result<Checkpoint> newest = folder_->LoadNewest(s_.environment->log);
   Checkpoint start;
   if (newest.ok()) {
     start = *std::move(newest);
@@ -295,7 +359,7 @@ bool Loop::StopsEarly() const {
 Result<TrainOutcome> Loop::Run() {
   while (position_.epoch < a_.epochs && !outcome_.stopped && !StopsEarly())
     MSRT_RETURN_IF_ERROR(RunEpoch());
-  MSRT_RETURN_IF_ERROR(writer_.Wait());
+  if (writer_ != nullptr) MSRT_RETURN_IF_ERROR(writer_->Wait());
   // A finished run that is resumed is evaluated again, for its reports.
   if (s_.eval != nullptr && !outcome_.evaluation.has_value() && !outcome_.stopped) {
     MSRT_ASSIGN_OR_RETURN(MetricSums sums, Evaluate());
@@ -307,16 +371,9 @@ Result<TrainOutcome> Loop::Run() {
 }  // namespace
 
 Result<TrainOutcome> Train(const TrainSetup& setup) {
-  CheckpointFolder::Options options;
-  options.keep_last = static_cast<size_t>(setup.arguments->keep);
-  MSRT_ASSIGN_OR_RETURN(CheckpointFolder folder,
-                        CheckpointFolder::Open(setup.arguments->checkpoint_folder(), options));
-  Loop loop(setup, std::move(folder));
-  if (setup.arguments->resume) {
-    Status status = loop.Resume();
-    // A run that ended before its first checkpoint begins again.
-    if (!status.ok() && status.code() != Code::kNotFound) return status;
-  }
+  Loop loop(setup);
+  MSRT_RETURN_IF_ERROR(loop.OpenFolder());
+  if (setup.arguments->resume) MSRT_RETURN_IF_ERROR(loop.Resume());
   return loop.Run();
 }
 

@@ -8,6 +8,7 @@
 #include "core/train/trainer.h"
 #include "tools/msrun/train_arguments.h"
 #include "tools/msrun/train_history.h"
+#include "tools/msrun/train_ranks.h"
 
 namespace msrt {
 
@@ -16,6 +17,8 @@ struct TrainSetup {
   const DataLoader* data = nullptr;
   const DataLoader* eval = nullptr;  // null: no evaluation
   Trainer* trainer = nullptr;
+  const TrainRanks* ranks = nullptr;
+  bool fixed_sums = false;
   std::shared_ptr<const Environment> environment = {};
   bool probabilities = false;  // the model's output
   const std::atomic<bool>* stop = nullptr;
@@ -29,7 +32,8 @@ struct TrainOutcome {
   bool stopped = false;  // by the user: the run is not complete
 };
 
-// Trains until the epochs are done, or *stop. Writes checkpoints and history.csv.
+// Trains until the epochs are done, or *stop. Writes checkpoints and history.csv on rank 0. All
+// ranks have the same outcome, apart from times.
 Result<TrainOutcome> Train(const TrainSetup& setup);
 
 }  // namespace msrt
