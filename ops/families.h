@@ -37,6 +37,7 @@ std::span<const OpDef> NgramOps();             // ngram.cc: TfIdfVectorizer
 std::span<const OpDef> TreeEnsembleOps();      // tree_ensemble.cc
 std::span<const OpDef> StateOps();             // state.cc: msrt.StateRead, msrt.StateWrite
 std::span<const OpDef> ExchangeOps();          // exchange.cc: msrt.Exchange
+std::span<const OpDef> CollectiveOps();        // collective.cc: msrt.AllReduce
 std::span<const OpDef> FilterOps();            // filter.cc: NonZero, Compress, Unique
 std::span<const OpDef> SuppressionOps();       // suppression.cc: NonMaxSuppression
 std::span<const OpDef> LossOps();              // loss.cc: losses over classes

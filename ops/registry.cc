@@ -36,6 +36,7 @@ constexpr std::span<const OpDef> (*kFamilies[])() = {
     GatherOps,
     StateOps,
     ExchangeOps,
+    CollectiveOps,
     QuantizationOps,
     QuantizedProductOps,
     RecurrentOps,

@@ -10,6 +10,7 @@
 
 #include "core/place/place.h"
 #include "core/program/uploaded_constants.h"
+#include "ops/collective.h"
 #include "ops/control.h"
 #include "ops/exchange.h"
 
@@ -36,7 +37,7 @@ enum class StepKind : uint8_t {
   kView,      // other dims, no data moved
   kStateRead,
   kStateWrite,
-  kExchange,  // sends boxes to other ranks and receives some, by the session's communicator
+  kExchange,  // communicates with other ranks by the session's communicator
   kControl,   // calls graphs, or works on lists and functions: frames run it, and the sizes of its
               // outputs are known only afterwards
 };
@@ -80,7 +81,9 @@ struct Step {
   std::string arithmetic = {};  // of a kernel; empty: no promise
   // For control flow: the roles of its inputs. Null for lists.
   std::shared_ptr<const ControlShape> control = nullptr;
-  std::shared_ptr<const ExchangePlan> exchange = nullptr;  // for kExchange
+  // For kExchange, one of them: of an msrt.Exchange, or of a collective.
+  std::shared_ptr<const ExchangePlan> exchange = nullptr;
+  std::shared_ptr<const CollectivePlan> collective = nullptr;
   // For kernels: see msrt_candidate.
   uint64_t strided_inputs = 0, strided_outputs = 0;
   Dims granule = {};  // empty: none

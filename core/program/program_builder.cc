@@ -156,9 +156,14 @@ void ProgramBuilder::AddExchange(uint32_t n) {
   Step step{StepKind::kExchange, kThreadQueue, n, {n}, {}, {}, {}, {}, {}, {}};
   for (ValueId v : node.inputs) step.inputs.push_back(Need(n, v, kHostPlain));
   for (ValueId v : node.outputs) step.outputs.push_back(Produce(v, kHostPlain));
-  auto plan = ExchangePlanOf(NodeView(graph_, node).op());
-  MSRT_CHECK(plan.ok());  // validated
-  step.exchange = std::make_shared<const ExchangePlan>(*std::move(plan));
+  const NodeView view(graph_, node);
+  if (IsCollective(node)) {
+    step.collective = std::make_shared<const CollectivePlan>(CollectivePlanOf(view.op()));
+  } else {
+    auto plan = ExchangePlanOf(view.op());
+    MSRT_CHECK(plan.ok());  // validated
+    step.exchange = std::make_shared<const ExchangePlan>(*std::move(plan));
+  }
   program_.uses_thread = true;
   program_.steps.push_back(std::move(step));
 }

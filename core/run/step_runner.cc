@@ -1,5 +1,6 @@
 #include "core/run/step_runner.h"
 
+#include "core/run/collective.h"
 #include "core/run/convert.h"
 #include "core/run/exchange.h"
 #include "core/run/resolve.h"
@@ -283,12 +284,24 @@ Status StepRunner::Copy(Frame* frame, const BoundStep& step) {
 }
 
 Status StepRunner::EnqueueExchange(Frame* frame, const BoundStep& step) {
-  if (context_.communicator == nullptr)
+  const auto& collective = frame->program().steps[step.step].collective;
+  if (context_.communicator == nullptr && collective == nullptr)
     return InvalidArgument("the model communicates, but the session has no communicator");
   std::vector<TensorView> views;
   for (size_t i = 0; i < step.views.size(); ++i) views.push_back(ViewOf(step, i));
   const WaitLimit limit =
       LimitOf(context_.options, context_.model.environment->clock, &context_.cancelled);
+  if (collective != nullptr) {
+    thread_.Enqueue(
+        [plan = collective, views = std::move(views), limit, inputs = step.input_count,
+         comm = context_.communicator, allocator = context_.model.environment->allocator,
+         totals = &context_.exchanges] {
+          return RunCollective(*plan, std::span(views).first(inputs),
+                               std::span(views).subspan(inputs), comm, limit, allocator, totals);
+        },
+        {});
+    return OkStatus();
+  }
   thread_.Enqueue(
       [plan = frame->program().steps[step.step].exchange, views = std::move(views), limit,
        inputs = step.input_count, comm = context_.communicator,

@@ -7,9 +7,15 @@
 #include <optional>
 #include <vector>
 
+#include "core/comm/communicator.h"
 #include "core/graph/tensor.h"
 
 namespace msrt {
+
+// The first sample of a virtual shard of a batch (core/comm/tree_reduce.h).
+inline int64_t FirstSampleOfShard(int64_t samples, int shard) {
+  return samples * shard / kVirtualShards;
+}
 
 // One batch of one rank.
 struct Batch {

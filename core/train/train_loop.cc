@@ -5,9 +5,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "core/base/clock.h"
 #include "core/train/non_finite.h"
+#include "core/train/training_module.h"
 
 namespace msrt {
 namespace {
@@ -33,16 +35,30 @@ int64_t CountNote(const Checkpoint& checkpoint, std::string_view name) {
   return std::strtoll(std::string(NoteOf(checkpoint, name)).c_str(), nullptr, 10);
 }
 
+// The classes of the model, which may have more than the data; 0: not known before it runs.
+int64_t ClassesOf(const Module& module) {
+  for (const Graph& graph : module.graphs) {
+    if (graph.name != kEvalEntry) continue;
+    const Type& output = graph.value(graph.outputs[0]).type;
+    if (output.rank_known && output.rank() >= 2 && IsKnown(output.dims[1])) return output.dims[1];
+  }
+  return 0;
+}
+
 class Loop {
  public:
-  // `folder`: null: no checkpoints are written.
-  Loop(const TrainSetup& setup, CheckpointFolder* folder)
-      : s_(setup), a_(setup.options), folder_(folder), writer_(folder) {}
+  explicit Loop(const TrainSetup& setup) : s_(setup), a_(setup.options) {}
 
+  Status OpenFolder();
+
+  // A collective, as Run is.
   Status Resume();
   Result<TrainOutcome> Run();
 
  private:
+  Status ResumeFirst();
+  std::string ResumedText(const Status& status) const;
+  Status ReadResumed(const std::string& text);
   Status RunEpoch();
   Status FinishEpoch();
   Status Evaluate(EpochRow* row);
@@ -58,8 +74,9 @@ class Loop {
 
   const TrainSetup& s_;
   const TrainLoopOptions& a_;
-  CheckpointFolder* const folder_;
-  CheckpointWriter writer_;
+  // On rank 0, if the run has a folder.
+  std::optional<CheckpointFolder> folder_;
+  std::unique_ptr<CheckpointWriter> writer_;
   DataPosition position_;
   EpochSums sums_;
   StopWatch epoch_watch_;
@@ -73,6 +90,15 @@ std::string HexText(double value) {
   return text;
 }
 
+// Targets of one sample: 1, or one for each pixel.
+int64_t TargetsOfSample(const Batch& batch) {
+  if (batch.tensors.empty()) return 0;
+  const Dims& dims = batch.tensors.back().dims;
+  int64_t count = 1;
+  for (size_t i = 1; i < dims.rank(); ++i) count *= dims[i];
+  return count;
+}
+
 // Facts that must be equal when a run continues, then the sums.
 std::vector<std::pair<std::string, std::string>> Loop::Notes() const {
   std::vector<std::pair<std::string, std::string>> notes = a_.identity;
@@ -84,7 +110,50 @@ std::vector<std::pair<std::string, std::string>> Loop::Notes() const {
   return notes;
 }
 
+Status Loop::OpenFolder() {
+  if (!s_.ranks.is_first() || a_.output.empty()) return OkStatus();
+  CheckpointFolder::Options options;
+  options.keep_last = static_cast<size_t>(a_.keep);
+  MSRT_ASSIGN_OR_RETURN(CheckpointFolder folder,
+                        CheckpointFolder::Open(a_.checkpoint_folder(), options));
+  folder_ = std::move(folder);
+  writer_ = std::make_unique<CheckpointWriter>(&*folder_);
+  return OkStatus();
+}
+
+// What rank 0 found, for the others: an error, or where the run continues and its history.
+std::string Loop::ResumedText(const Status& status) const {
+  if (!status.ok()) return StrCat("error ", status.message());
+  return StrCat("at ", position_.epoch, " ", position_.batch, " ", HexText(sums_.loss), " ",
+                HexText(sums_.seconds), " ", sums_.correct, " ", sums_.samples, " ", sums_.targets,
+                "\n", HistoryCsv(outcome_.rows));
+}
+
+Status Loop::ReadResumed(const std::string& text) {
+  constexpr std::string_view kError = "error ";
+  if (text.starts_with(kError)) return InvalidArgument("rank 0: ", text.substr(kError.size()));
+  std::istringstream in(text);
+  std::string at, loss, seconds;
+  in >> at >> position_.epoch >> position_.batch >> loss >> seconds >> sums_.correct >>
+      sums_.samples >> sums_.targets;
+  sums_.loss = std::strtod(loss.c_str(), nullptr);
+  sums_.seconds = std::strtod(seconds.c_str(), nullptr);
+  MSRT_ASSIGN_OR_RETURN(outcome_.rows, ParseHistoryCsv(text.substr(text.find('\n') + 1)));
+  return OkStatus();
+}
+
 Status Loop::Resume() {
+  Status status;
+  if (s_.ranks.is_first()) status = ResumeFirst();
+  // A run that ended before its first checkpoint begins again.
+  if (status.code() == Code::kNotFound) status = OkStatus();
+  MSRT_ASSIGN_OR_RETURN(const std::string text, s_.ranks.TextOfFirst(ResumedText(status)));
+  if (!status.ok()) return status;
+  if (!s_.ranks.is_first()) MSRT_RETURN_IF_ERROR(ReadResumed(text));
+  return s_.trainer->TakeOverFromFirstRank();
+}
+
+Status Loop::ResumeFirst() {
   MSRT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, folder_->LoadNewest(s_.environment->log));
   for (const auto& [name, value] : a_.identity) {
     const std::string_view before = NoteOf(checkpoint, name);
@@ -116,7 +185,7 @@ Status Loop::ReadHistory() {
 }
 
 Status Loop::Save() {
-  if (folder_ == nullptr) return OkStatus();
+  if (writer_ == nullptr) return OkStatus();
   MSRT_ASSIGN_OR_RETURN(Checkpoint checkpoint, s_.trainer->MakeCheckpoint());
   checkpoint.position = position_;
   checkpoint.notes = Notes();
@@ -125,11 +194,11 @@ Status Loop::Save() {
     checkpoint.has_metric = !std::isnan(metric);
     checkpoint.metric = checkpoint.has_metric ? metric : 0;
   }
-  return writer_.Save(std::move(checkpoint));
+  return writer_->Save(std::move(checkpoint));
 }
 
 Status Loop::WriteHistory() const {
-  if (folder_ == nullptr) return OkStatus();
+  if (!folder_.has_value()) return OkStatus();
   const std::string text = HistoryCsv(outcome_.rows);
   const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(text))};
   return DefaultIo()->WriteFile(a_.output + "/history.csv", pieces);
@@ -158,8 +227,9 @@ Status Loop::Evaluate(EpochRow* row) {
     row->eval_loss = evaluation.loss;
     return OkStatus();
   }
-  MSRT_ASSIGN_OR_RETURN(MetricSums sums, EvaluateClasses(s_.trainer, *s_.eval, s_.classes,
-                                                         s_.probabilities, s_.stop));
+  MSRT_ASSIGN_OR_RETURN(MetricSums sums,
+                        EvaluateClasses(s_.trainer, *s_.eval, s_.classes, s_.probabilities, s_.stop,
+                                        s_.ranks, s_.fixed_sums));
   row->eval_loss = sums.loss();
   row->eval_accuracy = Accuracy(sums.confusion);
   row->eval_top5 = sums.top5();
@@ -194,7 +264,9 @@ Status Loop::FinishEpoch() {
 Status Loop::StepError(Status status, const Batch& batch) {
   const std::string where = StrCat("batch ", position_.batch, " of epoch ", position_.epoch + 1);
   status = std::move(status).Within(where);
-  if (status.code() != Code::kInvalidArgument || folder_ == nullptr || a_.safe_steps) return status;
+  if (status.code() != Code::kInvalidArgument || !folder_.has_value() || a_.safe_steps ||
+      s_.ranks.size() > 1)
+    return status;
   Result<std::string> first = FirstNonFinite(batch);
   if (!first.ok() || first->empty()) return status;
   return MakeStatus(status.code(), status.message(), "; the first value that is not finite is ",
@@ -216,16 +288,17 @@ Status Loop::RunEpoch() {
       const auto count = static_cast<double>(++outcome_.steps_timed);
       outcome_.step_millis += (watch.Millis() - outcome_.step_millis) / count;
     }
-    sums_.loss += result->loss * static_cast<double>(batch->samples);
-    sums_.samples += batch->samples;
-    sums_.targets += batch->tensors.empty() ? 0 : batch->tensors.back().dims.elements();
+    sums_.loss += result->loss * static_cast<double>(batch->global_samples);
+    sums_.samples += batch->global_samples;
+    sums_.targets += batch->global_samples * TargetsOfSample(*batch);
     sums_.correct = result->correct < 0 ? -1 : sums_.correct + result->correct;
     ++position_.batch;
     Report(*result);
     const bool due = a_.checkpoint_every > 0 && result->updated &&
                      s_.trainer->steps() % a_.checkpoint_every == 0;
-    if (due || stopping()) MSRT_RETURN_IF_ERROR(Save());
-    if (stopping()) {
+    MSRT_ASSIGN_OR_RETURN(const bool stops, s_.ranks.AnySays(stopping()));
+    if (due || stops) MSRT_RETURN_IF_ERROR(Save());
+    if (stops) {
       outcome_.stopped = true;
       return OkStatus();
     }
@@ -234,7 +307,7 @@ Status Loop::RunEpoch() {
 
 // The parameters of the failed step are lost, so the steps since the last checkpoint are repeated.
 Result<std::string> Loop::FirstNonFinite(const Batch& batch) {
-  MSRT_RETURN_IF_ERROR(writer_.Wait());
+  MSRT_RETURN_IF_ERROR(writer_->Wait());
   Result<Checkpoint> newest = folder_->LoadNewest(s_.environment->log);
   Checkpoint start;
   if (newest.ok()) {
@@ -279,7 +352,7 @@ bool Loop::StopsEarly() const {
 Result<TrainOutcome> Loop::Run() {
   while (position_.epoch < a_.epochs && !outcome_.stopped && !StopsEarly())
     MSRT_RETURN_IF_ERROR(RunEpoch());
-  if (folder_ != nullptr) MSRT_RETURN_IF_ERROR(writer_.Wait());
+  if (writer_ != nullptr) MSRT_RETURN_IF_ERROR(writer_->Wait());
   // A finished run that is resumed is evaluated again, for its reports.
   if (s_.eval != nullptr && !outcome_.evaluation.has_value() && !outcome_.stopped) {
     EpochRow row;
@@ -291,33 +364,25 @@ Result<TrainOutcome> Loop::Run() {
 }  // namespace
 
 Result<TrainOutcome> Train(const TrainSetup& setup) {
-  if (setup.options.output.empty()) {
-    if (setup.options.resume)
-      return InvalidArgument("resume needs a folder with checkpoints; set output");
-    return Loop(setup, nullptr).Run();
-  }
-  CheckpointFolder::Options options;
-  options.keep_last = static_cast<size_t>(setup.options.keep);
-  MSRT_ASSIGN_OR_RETURN(CheckpointFolder folder,
-                        CheckpointFolder::Open(setup.options.checkpoint_folder(), options));
-  Loop loop(setup, &folder);
-  if (setup.options.resume) {
-    Status status = loop.Resume();
-    // A run that ended before its first checkpoint begins again.
-    if (!status.ok() && status.code() != Code::kNotFound) return status;
-  }
+  if (setup.options.output.empty() && setup.options.resume)
+    return InvalidArgument("resume needs a folder with checkpoints; set output");
+  Loop loop(setup);
+  MSRT_RETURN_IF_ERROR(loop.OpenFolder());
+  if (setup.options.resume) MSRT_RETURN_IF_ERROR(loop.Resume());
   return loop.Run();
 }
 
 Result<MetricSums> EvaluateClasses(Trainer* trainer, const Dataset& data, int64_t classes,
-                                   bool probabilities, const std::atomic<bool>* stop) {
+                                   bool probabilities, const std::atomic<bool>* stop,
+                                   const TrainRanks& ranks, bool fixed_sums) {
   MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchReader> reader, data.Batches(0));
-  MetricSums sums(classes);
+  RankMetrics metrics(ranks, fixed_sums, std::max(classes, ClassesOf(trainer->module())));
   while (true) {
-    if (stop != nullptr && stop->load())
+    // Other ranks would wait for one that stops here.
+    if (stop != nullptr && stop->load() && ranks.size() == 1)
       return MakeStatus(Code::kCancelled, "the evaluation was stopped");
     MSRT_ASSIGN_OR_RETURN(const std::optional<Batch> batch, reader->Next());
-    if (!batch.has_value()) return sums;
+    if (!batch.has_value()) return metrics.Combine();
     if (batch->samples == 0) continue;
     std::vector<ConstTensor> inputs(batch->tensors.begin(), batch->tensors.end() - 1);
     const ConstTensor& target = batch->tensors.back();
@@ -326,16 +391,13 @@ Result<MetricSums> EvaluateClasses(Trainer* trainer, const Dataset& data, int64_
                              "; classes must be i64");
     MSRT_ASSIGN_OR_RETURN(const std::vector<TensorView> outputs, trainer->Predict(inputs));
     const TensorView& scores = outputs[0];
-    const std::span<const int64_t> labels = target.As<int64_t>();
-    if (scores.dtype != DType::kF32 || scores.dims.rank() < 2 ||
-        scores.dims[1] < sums.confusion.classes())
+    if (scores.dtype != DType::kF32 || scores.dims.rank() < 2 || scores.dims[1] < metrics.classes())
       return Unsupported("the model's output ", Type::Tensor(scores.dtype, scores.dims),
-                         " cannot be evaluated; it must be f32 scores of ",
-                         sums.confusion.classes(), " classes");
-    if (scores.dims[1] > sums.confusion.classes()) sums = MetricSums(scores.dims[1]);
-    MSRT_RETURN_IF_ERROR(sums.Add({scores.As<float>(), static_cast<size_t>(scores.elements())},
-                                  labels, static_cast<int64_t>(labels.size()) / batch->samples,
-                                  probabilities));
+                         " cannot be evaluated; it must be f32 scores of ", metrics.classes(),
+                         " classes");
+    if (scores.dims[1] > metrics.classes()) metrics.Reset(scores.dims[1]);
+    MSRT_RETURN_IF_ERROR(metrics.Add({scores.As<float>(), static_cast<size_t>(scores.elements())},
+                                     target.As<int64_t>(), *batch, probabilities));
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/train/metrics.h"
 #include "core/train/train_history.h"
+#include "core/train/train_ranks.h"
 #include "core/train/trainer.h"
 
 namespace msrt {
@@ -42,6 +43,8 @@ struct TrainSetup {
   const Dataset* data = nullptr;
   const Dataset* eval = nullptr;  // null: no evaluation
   Trainer* trainer = nullptr;
+  TrainRanks ranks = {};    // those of the trainer
+  bool fixed_sums = false;  // BatchSums::kFixed, for evaluations
   std::shared_ptr<const Environment> environment = {};
   int64_t classes = 0;         // of the evaluation's targets, at least; 0: they are no classes
   bool label_maps = false;     // the evaluation's targets are classes of pixels
@@ -61,12 +64,14 @@ struct TrainOutcome {
   bool stopped = false;  // by *stop: the run is not complete
 };
 
-// Trains until the epochs are done, or *stop. Writes checkpoints and history.csv.
+// Trains until the epochs are done, or *stop. Writes checkpoints and history.csv, on rank 0. All
+// ranks have the same outcome, apart from times.
 Result<TrainOutcome> Train(const TrainSetup& setup);
 
 // Classifies a dataset with its labels, i64, as second tensor. `classes` is a minimum: the model
-// may have more. kCancelled: *stop was set.
+// may have more. kCancelled: *stop was set, which is not looked at where there are several ranks.
 Result<MetricSums> EvaluateClasses(Trainer* trainer, const Dataset& data, int64_t classes,
-                                   bool probabilities, const std::atomic<bool>* stop = nullptr);
+                                   bool probabilities, const std::atomic<bool>* stop = nullptr,
+                                   const TrainRanks& ranks = {}, bool fixed_sums = false);
 
 }  // namespace msrt

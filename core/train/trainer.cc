@@ -4,9 +4,15 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <optional>
 
+#include "core/comm/communicator.h"
+#include "core/comm/tree_reduce.h"
 #include "core/graph/constants.h"
+#include "core/parallel/batch_split.h"
 #include "core/train/inference_module.h"
+#include "core/train/rank_agreement.h"
 #include "core/train/training_module.h"
 
 namespace msrt {
@@ -41,6 +47,7 @@ struct Scalar {
 // A session of one entry, and where its results are.
 struct EntrySession {
   std::unique_ptr<Session> session;
+  std::optional<BatchSplit> split;                       // if the batch is divided
   int loss = -1, correct = -1, norm = -1, skipped = -1;  // outputs; -1: there is none
 
   void FindOutputs() {
@@ -71,7 +78,12 @@ struct Trainer::Impl {
   Schedule schedule;
   int64_t accumulation = 1, micro_batches = 0, steps = 0;
   Scalar rate;
-  std::atomic<Session*> running{nullptr};  // for Cancel
+  std::map<std::string, BatchSplit, std::less<>> splits;  // by entry; those that are divided
+  int64_t all_samples = 0;                                // of the batch of a step
+  std::atomic<Session*> running{nullptr};                 // for Cancel
+
+  Communicator* ranks() const { return options.session.communicator; }
+  bool is_divided() const { return !splits.empty(); }
 
   Status Run(Session* session, const RunOptions& run) {
     running = session;
@@ -87,7 +99,95 @@ struct Trainer::Impl {
         entry->session,
         Session::Create(model, index, options.session, train.session.get()));
     entry->FindOutputs();
+    const auto split = splits.find(name);
+    if (split != splits.end()) entry->split = split->second;
     return OkStatus();
+  }
+
+  // Divides the batch of an entry among ranks and virtual shards. `typical` by name of input.
+  Status Divide(Module* training, const Environment& environment, std::string_view name) {
+    MSRT_ASSIGN_OR_RETURN(const size_t entry, FindEntry(*training, name));
+    Graph& graph = training->graphs[training->entries[entry]];
+    BatchSplitOptions split;
+    if (ranks() != nullptr) split.rank = ranks()->rank(), split.ranks = ranks()->size();
+    split.by_shards = options.sums == BatchSums::kFixed;
+    for (ValueId v : graph.inputs) {
+      Dims dims = graph.value(v).type.dims;
+      for (const auto& [input, typical] : options.compile.typical) {
+        if (input == graph.value(v).name) dims = typical;
+      }
+      split.typical.push_back(dims);
+    }
+    MSRT_ASSIGN_OR_RETURN(BatchSplit made,
+                          SplitBatch(split, *environment.evaluator, environment.ops.get(), &graph));
+    splits.emplace(name, std::move(made));
+    return OkStatus();
+  }
+
+  // The typical dims of the inputs of the shards, from those of whole batches.
+  std::vector<std::pair<std::string, Dims>> TypicalOfShards(const Module& training) const {
+    const Graph& graph = training.main();
+    const BatchSplit& split = splits.find(kTrainEntry)->second;
+    std::vector<std::pair<std::string, Dims>> typical;
+    for (ValueId v : graph.inputs) {
+      const std::string& name = graph.value(v).name;
+      for (const auto& [input, dims] : options.compile.typical) {
+        if (dims.empty()) continue;
+        Dims part = dims;
+        const int ranks_count = ranks() == nullptr ? 1 : ranks()->size();
+        const int64_t parts = split.shards == 1 ? ranks_count : kVirtualShards;
+        part[0] = std::max<int64_t>(1, (dims[0] + parts - 1) / parts);
+        const bool shard = split.shards > 1 && name.starts_with(input + ".");
+        if (shard || (split.shards == 1 && name == input)) typical.emplace_back(name, part);
+      }
+    }
+    return typical;
+  }
+
+  Status CheckRanks(const Module& training) const {
+    std::string text = Print(training);
+    for (const StateSlot& slot : training.states) StrAppend(&text, slot.name, slot.type, "\n");
+    return CheckSameOnRanks(*ranks(), "model, optimizer or options", text,
+                            "start all ranks with the same command and the same model");
+  }
+
+  // Sets the inputs of a divided entry: those with samples, by shard, and the number of samples.
+  Status SetShardInputs(const Batch& batch, size_t expected, std::string_view name,
+                        EntrySession* entry) {
+    static std::byte nothing[1];
+    if (batch.tensors.size() != expected)
+      return InvalidArgument("a batch for entry '", name, "' has ", batch.tensors.size(),
+                             " tensors, must have ", expected);
+    const BatchSplit& split = *entry->split;
+    all_samples = batch.global_samples;
+    const bool by_shards = options.sums == BatchSums::kFixed;
+    const int64_t first = FirstSampleOfShard(all_samples, split.first_shard);
+    size_t input = 0;
+    for (const ConstTensor& t : batch.tensors) {
+      if (t.dims.empty() || t.dims[0] != batch.samples)
+        return InvalidArgument("a batch of ", batch.samples, " samples has a tensor ", t.type());
+      const size_t width =
+          batch.samples == 0 ? 0 : t.bytes.size() / static_cast<size_t>(batch.samples);
+      for (int s = 0; s < split.shards; ++s) {
+        int64_t begin = 0, end = batch.samples;
+        if (by_shards) {
+          begin = FirstSampleOfShard(all_samples, split.first_shard + s) - first;
+          end = FirstSampleOfShard(all_samples, split.first_shard + s + 1) - first;
+        }
+        if (end > batch.samples)
+          return InvalidArgument("a rank got ", batch.samples, " of ", all_samples,
+                                 " samples; it needs those of its shards (SamplesOfRank)");
+        Dims dims = t.dims;
+        dims[0] = end - begin;
+        std::byte* data = end == begin ? nothing
+                                       : const_cast<std::byte*>(t.bytes.data()) +
+                                             static_cast<size_t>(begin) * width;
+        MSRT_RETURN_IF_ERROR(
+            entry->session->SetInput(input++, {t.dtype, dims, Layout::kPlain, data}, t.owner));
+      }
+    }
+    const size_t last = entry->session->graph().inputs.size() - 1;
+    return entry->session->SetInput(last, {DType::kI64, {}, Layout::kPlain, &all_samples}, nullptr);
   }
 
   // Sets the inputs from the first on.
@@ -175,13 +275,26 @@ Result<std::unique_ptr<Trainer>> Trainer::Create(std::shared_ptr<const Environme
   auto impl = std::make_unique<Impl>();
   impl->module = module;
   impl->options = options;
+  CompileOptions compile = options.compile;
+  compile.place.exact = compile.place.exact || options.sums == BatchSums::kFixed;
+  if (impl->ranks() != nullptr) MSRT_RETURN_IF_ERROR(impl->CheckRanks(module));
+  if (options.sums == BatchSums::kFixed ||
+      (impl->ranks() != nullptr && impl->ranks()->size() > 1)) {
+    for (const std::string_view name : {kTrainEntry, kTestEntry, kAccumulateEntry}) {
+      if (FindEntry(module, name).ok())
+        MSRT_RETURN_IF_ERROR(impl->Divide(&module, *environment, name));
+    }
+    compile.typical = impl->TypicalOfShards(module);
+  }
   impl->schedule = options.schedule;
   const std::string_view count = MetadataOf(module, kAccumulationKey);
   std::from_chars(count.data(), count.data() + count.size(), impl->accumulation);
-  MSRT_ASSIGN_OR_RETURN(impl->model, CompileModule(std::move(environment), std::move(module),
-                                                   options.compile));
+  MSRT_ASSIGN_OR_RETURN(impl->model,
+                        CompileModule(std::move(environment), std::move(module), compile));
   MSRT_RETURN_IF_ERROR(impl->Open(kTrainEntry, &impl->train));
-  return std::unique_ptr<Trainer>(new Trainer(std::move(impl)));
+  std::unique_ptr<Trainer> trainer(new Trainer(std::move(impl)));
+  MSRT_RETURN_IF_ERROR(trainer->TakeOverFromFirstRank());
+  return trainer;
 }
 
 Result<StepResult> Trainer::Step(const Batch& batch, const RunOptions& run) {
@@ -191,13 +304,19 @@ Result<StepResult> Trainer::Step(const Batch& batch, const RunOptions& run) {
   if (!updates) MSRT_RETURN_IF_ERROR(t.Open(kAccumulateEntry, &t.accumulate));
   const std::string_view name = updates ? kTrainEntry : kAccumulateEntry;
   const std::vector<ValueId>& inputs = entry.session->graph().inputs;
-  const size_t tensors = inputs.size() - (updates ? 1 : 0);
-  MSRT_RETURN_IF_ERROR(Impl::SetInputs(batch.tensors, tensors, name, entry.session.get()));
+  size_t rate_input = inputs.size() - 1;
+  if (entry.split.has_value()) {
+    const size_t tensors = entry.split->has_samples.size() - (updates ? 1 : 0);
+    MSRT_RETURN_IF_ERROR(t.SetShardInputs(batch, tensors, name, &entry));
+    --rate_input;
+  } else {
+    const size_t tensors = inputs.size() - (updates ? 1 : 0);
+    MSRT_RETURN_IF_ERROR(Impl::SetInputs(batch.tensors, tensors, name, entry.session.get()));
+  }
   const double rate = t.schedule.RateAt(t.steps);
   if (updates) {
-    const DType dtype = entry.session->graph().value(inputs.back()).type.dtype;
-    MSRT_RETURN_IF_ERROR(
-        entry.session->SetInput(tensors, t.rate.ViewAs(dtype, rate), nullptr));
+    const DType dtype = entry.session->graph().value(inputs[rate_input]).type.dtype;
+    MSRT_RETURN_IF_ERROR(entry.session->SetInput(rate_input, t.rate.ViewAs(dtype, rate), nullptr));
   }
   MSRT_RETURN_IF_ERROR(t.Run(entry.session.get(), run));
   MSRT_ASSIGN_OR_RETURN(StepResult result, t.Results(entry));
@@ -226,15 +345,21 @@ Result<Evaluation> Trainer::Evaluate(const Dataset& data, const VisitOutputs& vi
   while (true) {
     MSRT_ASSIGN_OR_RETURN(const std::optional<Batch> batch, reader->Next());
     if (!batch) break;
-    if (batch->samples == 0) continue;
-    MSRT_RETURN_IF_ERROR(
-        Impl::SetInputs(batch->tensors, session.graph().inputs.size(), kTestEntry, &session));
+    if (t.test.split.has_value()) {
+      const size_t tensors = t.test.split->has_samples.size();
+      MSRT_RETURN_IF_ERROR(t.SetShardInputs(*batch, tensors, kTestEntry, &t.test));
+    } else {
+      if (batch->samples == 0) continue;
+      MSRT_RETURN_IF_ERROR(
+          Impl::SetInputs(batch->tensors, session.graph().inputs.size(), kTestEntry, &session));
+    }
     MSRT_RETURN_IF_ERROR(t.Run(&session, {}));
     MSRT_ASSIGN_OR_RETURN(const StepResult result, t.Results(t.test));
-    loss += result.loss * static_cast<double>(batch->samples);
-    total.samples += batch->samples;
+    const int64_t samples = t.test.split.has_value() ? batch->global_samples : batch->samples;
+    loss += result.loss * static_cast<double>(samples);
+    total.samples += samples;
     if (result.correct >= 0) total.correct += result.correct;
-    if (!visit) continue;
+    if (!visit || batch->samples == 0) continue;
     std::vector<TensorView> outputs;
     for (size_t i = first; i < session.graph().outputs.size(); ++i) {
       MSRT_ASSIGN_OR_RETURN(const TensorView output, session.Output(i));
@@ -308,6 +433,28 @@ Status Trainer::Restore(const Checkpoint& checkpoint) {
   impl_->schedule = checkpoint.schedule;
   return OkStatus();
 }
+
+Status Trainer::TakeOverFromFirstRank() {
+  Communicator* const comm = impl_->ranks();
+  if (comm == nullptr || comm->size() == 1) return OkStatus();
+  const auto receive = [&](void* data, size_t bytes) -> Status {
+    if (bytes == 0) return OkStatus();
+    MSRT_ASSIGN_OR_RETURN(const CommWorkPtr work, comm->Broadcast(data, bytes, 0));
+    return work->Wait({});
+  };
+  const std::vector<StateSlot>& states = impl_->model->module.states;
+  for (const StateSlot& slot : states) {
+    if (slot.role == StateRole::kCache) continue;
+    MSRT_ASSIGN_OR_RETURN(const ConstTensor value, State(slot.name));
+    MSRT_RETURN_IF_ERROR(
+        receive(const_cast<std::byte*>(value.bytes.data()), value.bytes.size()));  // a copy
+    if (comm->rank() != 0) MSRT_RETURN_IF_ERROR(SetState(slot.name, value));
+  }
+  MSRT_RETURN_IF_ERROR(receive(&impl_->steps, sizeof impl_->steps));
+  return receive(&impl_->micro_batches, sizeof impl_->micro_batches);
+}
+
+const ExchangeTotals& Trainer::exchanges() const { return impl_->train.session->exchanges(); }
 
 Result<Module> Trainer::Export() const {
   return MakeInferenceModule(impl_->module,

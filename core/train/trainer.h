@@ -13,10 +13,23 @@
 
 namespace msrt {
 
+// How the sums over a batch (gradients, statistics of batch normalisations, losses) are added.
+enum class BatchSums : uint8_t {
+  kAny,  // those of a rank at once, then over ranks in any order: the bits depend on the ranks
+  // In the fixed tree over virtual shards (core/comm/tree_reduce.h), with kernels whose results
+  // for a sample do not depend on the others (CompileOptions::place.exact, which is set). The bits
+  // are the same for any number of ranks up to kVirtualShards, threads and batches of a rank.
+  kFixed,
+};
+
 struct TrainerOptions {
   Schedule schedule;
-  CompileOptions compile;
+  CompileOptions compile;  // `typical` has dims for all samples of a batch together
+  // With a communicator, its ranks make each step together: every rank gets its part of the batch
+  // (SamplesOfRank), and all have the same state after it. All ranks must call the same functions
+  // in the same order; those that read or write state by name are local.
   SessionOptions session;
+  BatchSums sums = BatchSums::kAny;
 };
 
 struct StepResult {
@@ -39,18 +52,19 @@ struct Evaluation {
 // Used by one thread at a time, except Cancel.
 class Trainer {
  public:
-  // `module`: from MakeTrainingModule.
+  // `module`: from MakeTrainingModule. With several ranks, checks that all have the same module,
+  // and takes over the parameters of rank 0.
   static Result<std::unique_ptr<Trainer>> Create(std::shared_ptr<const Environment> environment,
                                                  Module module, const TrainerOptions& options);
   ~Trainer();
 
-  // Makes one step with the tensors of the batch: an update, or one of the micro-batches of one. An
-  // error if the loss is not finite: the parameters are then those from after the update, and the
-  // run continues only from a checkpoint.
+  // Makes one step with the tensors of the batch: an update, or one of the micro-batches of one.
+  // The result is that of all ranks together. An error if the loss is not finite: the parameters
+  // are then those from after the update, and the run continues only from a checkpoint.
   Result<StepResult> Step(const Batch& batch, const RunOptions& run = {});
 
   // Calls `visit` (may be null) for each batch with the outputs of the model, then returns the loss
-  // over the dataset.
+  // over the dataset, of all ranks together.
   using VisitOutputs =
       std::function<Status(const Batch& batch, const std::vector<TensorView>& outputs)>;
   Result<Evaluation> Evaluate(const Dataset& data, const VisitOutputs& visit = nullptr);
@@ -75,6 +89,9 @@ class Trainer {
   // Continues from a checkpoint with the same bits. An error names the model or the slot that
   // differs; nothing is changed then.
   Status Restore(const Checkpoint& checkpoint);
+  // A collective: all ranks take over the state and the step of rank 0.
+  Status TakeOverFromFirstRank();
+  const ExchangeTotals& exchanges() const;  // the communication of the last step
 
   // The model for inference with the current parameters, or their moving averages if there are.
   Result<Module> Export() const;

@@ -46,6 +46,7 @@ std::span<const Rule> BatchNormTrainingRules();
 std::span<const Rule> LayerNormGradRules();
 std::span<const Rule> PoolGradRules();
 std::span<const Rule> CastRules();
+std::span<const Rule> ChannelSumsRules();
 std::span<const Rule> ChainConvRules();
 std::span<const Rule> ChainMatMulRules();
 std::span<const Rule> GatherRules();

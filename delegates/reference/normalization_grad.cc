@@ -1,5 +1,5 @@
-// BatchNormTraining and the gradients of normalizations. Statistics and sums are taken in double in
-// ascending order; a result is rounded once.
+// BatchNormTraining, ChannelSums and the gradients of normalizations. Statistics and sums are taken
+// in double in ascending order; a result is rounded once.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -67,6 +67,28 @@ Status RunBatchNormTraining(const KernelArgs& args) {
     return ParallelRanges(args.parallel, view.channels, 1, [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) channel(c);
     });
+  });
+}
+
+Status RunChannelSums(const KernelArgs& args) {
+  const ChannelView view(args.inputs[0].dims);
+  const bool gradient = args.inputs.size() > 1 && args.inputs[1].present();
+  const auto mean = gradient ? Doubles(args.inputs[2]) : std::vector<double>();
+  double* const sums = args.outputs[0].As<double>();
+  return DispatchFloat(args.inputs[0].dtype, [&]<typename T>() -> Status {
+    const T *x = args.inputs[0].As<T>(), *grad = gradient ? args.inputs[1].As<T>() : nullptr;
+    for (int64_t c = 0; c < view.channels; ++c) {
+      double sum = 0, products = 0;
+      view.ForEach(c, [&](int64_t i) {
+        const auto number = static_cast<double>(x[i]);
+        const double factor = gradient ? static_cast<double>(grad[i]) : number;
+        sum += factor;
+        products += factor * (gradient ? number - mean[static_cast<size_t>(c)] : number);
+      });
+      sums[c] = sum;
+      sums[view.channels + c] = products;
+    }
+    return OkStatus();
   });
 }
 
@@ -152,6 +174,7 @@ Status RunLayerNormGrad(const KernelArgs& args) {
 }
 
 constexpr KernelDef kNormalizationGradKernels[] = {
+    {"msrt", "ChannelSums", RunChannelSums},
     {"msrt", "BatchNormTraining", RunBatchNormTraining},
     {"msrt", "BatchNormTrainingGrad", RunBatchNormTrainingGrad},
     {"msrt", "LayerNormGrad", RunLayerNormGrad},

@@ -11,9 +11,11 @@
 #include "core/base/clock.h"
 #include "core/base/units.h"
 #include "core/model/write.h"
+#include "core/run/run_context.h"
 #include "core/train/train_loop.h"
 #include "core/train/training_module.h"
 #include "tools/msrun/duration.h"
+#include "tools/msrun/train_job.h"
 #include "tools/msrun/train_model.h"
 #include "tools/msrun/train_report.h"
 #include "tools/msrun/workload.h"
@@ -35,8 +37,9 @@ void CatchInterrupts() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-LoaderOptions LoaderOptionsOf(const TrainArguments& a, const Log& log) {
+LoaderOptions LoaderOptionsOf(const TrainArguments& a, const TrainRanks& ranks, const Log& log) {
   LoaderOptions options;
+  options.rank = ranks.rank(), options.ranks = ranks.size();
   options.batch = a.batch;
   options.seed = a.seed;
   options.normalization = a.normalization;
@@ -55,12 +58,12 @@ void AddSize(const TrainArguments& a, Augmentation* augmentation) {
 }
 
 Result<std::unique_ptr<DataLoader>> TrainingData(const TrainArguments& a, int64_t channels,
-                                                 const Log& log) {
+                                                 const TrainRanks& ranks, const Log& log) {
   OpenSamplesOptions open;
   open.folder.channels = channels;
   open.windows = a.windows;
   MSRT_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenSamples(a.data, open));
-  LoaderOptions options = LoaderOptionsOf(a, log);
+  LoaderOptions options = LoaderOptionsOf(a, ranks, log);
   options.shuffle = true;
   options.dense_targets = !a.has_class_targets();
   options.augmentation = a.augmentation;
@@ -69,7 +72,8 @@ Result<std::unique_ptr<DataLoader>> TrainingData(const TrainArguments& a, int64_
 }
 
 Result<std::unique_ptr<DataLoader>> EvaluationData(const TrainArguments& a, int64_t channels,
-                                                   const DataLoader& data, const Log& log) {
+                                                   const DataLoader& data, const TrainRanks& ranks,
+                                                   const Log& log) {
   OpenSamplesOptions open;
   open.split = DataSplit::kTest;
   open.folder.channels = channels;
@@ -81,7 +85,7 @@ Result<std::unique_ptr<DataLoader>> EvaluationData(const TrainArguments& a, int6
   if (NumClasses(*source) > NumClasses(data.source()))
     return InvalidArgument("--eval '", a.eval, "' has ", NumClasses(*source),
                            " classes, the training data has ", NumClasses(data.source()));
-  LoaderOptions options = LoaderOptionsOf(a, log);
+  LoaderOptions options = LoaderOptionsOf(a, ranks, log);
   // Without --size the pictures of an evaluation get the size of those for training.
   AddSize(a, &options.augmentation);
   const Dims& dims = data.sample_dims();
@@ -101,14 +105,33 @@ struct TrainRun {
   size_t parameters = 0;  // numbers in all parameters
 };
 
-Result<TrainRun> PrepareTraining(const TrainArguments& a) {
+// Ranks that were started with different options or files would compute different steps.
+Status CheckSameRun(const TrainArguments& a, const TrainRun& run, const TrainRanks& ranks) {
+  const auto text_of = [](const DataLoader* data) {
+    return data == nullptr ? std::string("none")
+                           : StrCat(data->source().fingerprint(), " ", data->samples(), " ",
+                                    data->sample_dims());
+  };
+  MSRT_RETURN_IF_ERROR(ranks.CheckSame("training data", text_of(run.data.get()),
+                                       "give all ranks the same files for --data"));
+  MSRT_RETURN_IF_ERROR(ranks.CheckSame("evaluation data", text_of(run.eval.get()),
+                                       "give all ranks the same files for --eval"));
+  const std::string options = StrCat(
+      a.batch, " ", a.epochs, " ", a.seed, " ", a.rate, " ", a.schedule, " ", a.normalize_text, " ",
+      a.checkpoint_every, " ", a.early_stop, " ", a.resume, " ", a.has_fixed_sums(ranks.size()));
+  return ranks.CheckSame("command line", options, "start all ranks with the same options");
+}
+
+Result<TrainRun> PrepareTraining(const TrainArguments& a, const TrainRanks& ranks) {
   TrainRun run;
   MSRT_ASSIGN_OR_RETURN(run.environment, MakeEnvironment(a.common));
   MSRT_ASSIGN_OR_RETURN(const int64_t channels, ChannelsOf(a));
-  MSRT_ASSIGN_OR_RETURN(run.data, TrainingData(a, channels, run.environment->log));
+  MSRT_ASSIGN_OR_RETURN(run.data, TrainingData(a, channels, ranks, run.environment->log));
   if (!a.eval.empty()) {
-    MSRT_ASSIGN_OR_RETURN(run.eval, EvaluationData(a, channels, *run.data, run.environment->log));
+    MSRT_ASSIGN_OR_RETURN(run.eval,
+                          EvaluationData(a, channels, *run.data, ranks, run.environment->log));
   }
+  MSRT_RETURN_IF_ERROR(CheckSameRun(a, run, ranks));
   MSRT_ASSIGN_OR_RETURN(Module model, ModelFor(a, *run.data));
   run.probabilities = HasProbabilities(model.main());
   model.metadata.emplace_back("normalize", a.normalize_text);
@@ -126,6 +149,8 @@ Result<TrainRun> PrepareTraining(const TrainArguments& a) {
   const int64_t updates = a.epochs * run.data->batches_per_epoch() / a.spec.accumulation;
   MSRT_ASSIGN_OR_RETURN(options.schedule, ParseSchedule(a.schedule, a.rate, updates));
   MSRT_ASSIGN_OR_RETURN(options.compile, CompileOptionsFor(a.common, *run.environment));
+  options.session.communicator = ranks.communicator();
+  options.sums = a.has_fixed_sums(ranks.size()) ? BatchSums::kFixed : BatchSums::kAny;
   // Placement is for batches of this size.
   MSRT_ASSIGN_OR_RETURN(const size_t entry, FindEntry(training, kTrainEntry));
   const Graph& graph = training.graphs[training.entries[entry]];
@@ -229,7 +254,7 @@ Status WriteResults(const TrainArguments& a, const TrainRun& run, const TrainOut
   return WriteWhole(a.common.json, ResultJson(a, run, outcome).dump(2));
 }
 
-void PrintStart(const TrainArguments& a, const TrainRun& run) {
+void PrintStart(const TrainArguments& a, const TrainRun& run, const TrainRanks& ranks) {
   std::printf("model      %s: %zu parameters\n", a.common.model.c_str(), run.parameters);
   std::printf("data       %s\n",
               StrCat(run.data->samples(), " samples of ", run.data->sample_dims(), ", ",
@@ -237,6 +262,10 @@ void PrintStart(const TrainArguments& a, const TrainRun& run) {
                   .c_str());
   if (run.eval != nullptr)
     std::printf("evaluation %lld samples\n", static_cast<long long>(run.eval->samples()));
+  if (ranks.size() > 1)
+    std::printf("ranks      %d, sums %s, communication by %s\n", ranks.size(),
+                a.has_fixed_sums(ranks.size()) ? "fixed" : "in any order",
+                ranks.communicator()->engine().c_str());
   std::fflush(stdout);
 }
 
@@ -294,10 +323,22 @@ TrainLoopOptions LoopOptionsOf(const TrainArguments& a, const DataLoader& data) 
   return options;
 }
 
-Status RunTraining(const TrainArguments& a) {
-  MSRT_ASSIGN_OR_RETURN(const TrainRun run, PrepareTraining(a));
-  const bool prints = a.common.prints();
-  if (prints) PrintStart(a, run);
+// Of the last step, on this rank.
+void PrintCommunication(const TrainRun& run, const TrainRanks& ranks) {
+  if (ranks.size() == 1) return;
+  const ExchangeTotals& totals = run.trainer->exchanges();
+  const auto nanos = static_cast<double>(std::max<int64_t>(totals.nanos, 1));
+  const double exposed = std::min(nanos, static_cast<double>(totals.exposed_nanos));
+  std::printf("exchanges  %lld in the last step, %s sent, %.2f ms, of which %.0f %% hidden\n",
+              static_cast<long long>(totals.exchanges),
+              BytesText(static_cast<double>(totals.bytes_sent)).c_str(), nanos * 1e-6,
+              (1 - exposed / nanos) * 100);
+}
+
+Status RunRank(const TrainArguments& a, const TrainRanks& ranks) {
+  MSRT_ASSIGN_OR_RETURN(const TrainRun run, PrepareTraining(a, ranks));
+  const bool prints = a.common.prints() && ranks.is_first();
+  if (prints) PrintStart(a, run, ranks);
   TrainSetup setup;
   setup.options = LoopOptionsOf(a, *run.data);
   setup.data = run.data.get();
@@ -307,6 +348,8 @@ Status RunTraining(const TrainArguments& a) {
     setup.label_maps = run.eval->source().has_label_maps();
   }
   setup.trainer = run.trainer.get();
+  setup.ranks = ranks;
+  setup.fixed_sums = a.has_fixed_sums(ranks.size());
   setup.probabilities = run.probabilities;
   setup.stop = &stop_requested;
   setup.environment = run.environment;
@@ -325,14 +368,24 @@ Status RunTraining(const TrainArguments& a) {
   if (outcome.stopped)
     return MakeStatus(Code::kCancelled, "stopped after step ", run.trainer->steps(),
                       "; a checkpoint is in '", a.checkpoint_folder(), "': continue with --resume");
-  MSRT_RETURN_IF_ERROR(WriteResults(a, run, outcome));
+  if (ranks.is_first()) MSRT_RETURN_IF_ERROR(WriteResults(a, run, outcome));
   if (!prints) return OkStatus();
   const auto rss = PeakResidentBytes();
   std::printf("done       %lld steps, %.2f ms each, peak memory %s\n",
               static_cast<long long>(run.trainer->steps()), outcome.step_millis,
               BytesText(rss.ok() ? *rss : 0).c_str());
+  PrintCommunication(run, ranks);
   std::printf("results    %s/model.msrt, history.csv, report.html\n", a.output.c_str());
   return OkStatus();
+}
+
+Status RunTraining(TrainArguments& a) {
+  MSRT_ASSIGN_OR_RETURN(const TrainJob job, JoinTrainJob(&a));
+  const TrainRanks ranks(job.communicator.get());
+  Status status = RunRank(a, ranks);
+  if (status.ok()) return status;
+  ranks.Fail(status);
+  return ranks.size() == 1 ? status : std::move(status).Within(StrCat("rank ", ranks.rank()));
 }
 
 }  // namespace

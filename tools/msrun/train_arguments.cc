@@ -107,6 +107,11 @@ void AddRunOptions(CLI::App* app, TrainArguments* a) {
   app->add_option("--accuracy", a->common.accuracy,
                   "exact: the same bits however work is divided; fast: products in bf16")
       ->check(CLI::IsMember({"exact", "default", "fast"}));
+  app->add_option(
+         "--sums", a->sums,
+         "sums over a batch: fixed (the default with several ranks): the same bits for any "
+         "number of ranks, up to 8, and threads, by --accuracy exact; any: in any order")
+      ->check(CLI::IsMember({"fixed", "any"}));
   app->add_option("--plugin", a->common.plugins,
                   "PATH[:OPTIONS]: a shared library with delegates, kernels and ops")
       ->take_all();
@@ -154,6 +159,9 @@ Status ReadTexts(const TrainTexts& t, TrainArguments* a) {
   a->spec.target_is_distribution = a->augmentation.mixup > 0;
   if (a->has_class_targets()) a->spec.loss.ignore_index = kIgnoredLabel;
   a->bad_samples = t.corrupt == "skip" ? BadSamples::kSkip : BadSamples::kRefuse;
+  if (a->sums == "fixed" && a->common.accuracy == "fast")
+    return InvalidArgument("--sums fixed needs --accuracy exact, which it sets; leave out ",
+                           "--accuracy fast, or use --sums any");
   // The steps are known when the data is open; everything else is checked now.
   return ParseSchedule(a->schedule, a->rate, int64_t{1} << 40).status();
 }

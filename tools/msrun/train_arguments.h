@@ -27,6 +27,9 @@ struct TrainArguments {
   int64_t checkpoint_every = 0;  // steps; 0: after each epoch
   int64_t keep = 5;              // the number of last checkpoints
   int64_t early_stop = 0;        // epochs without a better evaluation; 0: never
+  std::string sums;              // fixed or any; empty: as the number of ranks decides
+
+  bool has_fixed_sums(int ranks) const { return sums.empty() ? ranks > 1 : sums == "fixed"; }
 
   // Whether targets are numbers of classes, not a value for each output.
   bool has_class_targets() const {

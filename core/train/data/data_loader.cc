@@ -40,7 +40,7 @@ Status CheckOptions(const SampleSource& source, const LoaderOptions& options) {
 SampleRange SamplesOfRank(int64_t samples, int rank, int ranks) {
   if (ranks > kVirtualShards) return {samples * rank / ranks, samples * (rank + 1) / ranks};
   const auto [first, last] = ShardsOfRank(rank, ranks);
-  return {samples * first / kVirtualShards, samples * last / kVirtualShards};
+  return {FirstSampleOfShard(samples, first), FirstSampleOfShard(samples, last)};
 }
 
 std::vector<int64_t> ShuffledOrder(int64_t samples, uint64_t seed, int64_t epoch) {

@@ -58,6 +58,29 @@ def normalize(cases):
     one(np.zeros((0, 6), F32), np.array(1.5, F32), np.array(2.0, F32), name="empty")
 
 
+def channel_sums(cases):
+    rng = np.random.default_rng(34)
+
+    def one(x, gradient=False, name=""):
+        wide, over = x.astype(F64), (0, *range(2, x.ndim))
+        inputs, factor, center = [x], wide, 0
+        if gradient:
+            grad, mean = rng.normal(size=x.shape).astype(x.dtype), rng.normal(size=x.shape[1:2]).astype(F32)
+            inputs, factor = [x, grad, mean], grad.astype(F64)
+            center = mean.astype(F64).reshape([-1] + [1] * (x.ndim - 2))
+        sums = np.stack([factor.sum(over), (factor * (wide - center)).sum(over)])
+        cases.add("ChannelSums", inputs, [sums], {}, domain="msrt", name=name, rtol=1e-12, atol=1e-12)
+
+    for dtype in (F32, F64, F16):
+        one(rng.normal(size=(3, 5, 4, 2)).astype(dtype), name=dtype.name)
+        one(rng.normal(size=(3, 5, 4, 2)).astype(dtype), True, name=f"gradient_{dtype.name}")
+    one(rng.normal(100, 1, size=(4, 3, 17)).astype(F32), name="far_from_zero")
+    one(rng.normal(size=(6, 7)).astype(F32), True, name="no_space")
+    one(rng.normal(size=(2, 20, 9, 7)).astype(F32), True, name="odd_plane")
+    one(np.zeros((0, 4, 3, 3), F32), name="no_samples")
+    one(np.zeros((0, 4, 3), F32), True, name="gradient_of_no_samples")
+
+
 def attention_part(cases):
     rng = np.random.default_rng(33)
 
@@ -115,4 +138,5 @@ if __name__ == "__main__":
     moments(all_cases)
     normalize(all_cases)
     attention_part(all_cases)
+    channel_sums(all_cases)
     all_cases.write(sys.argv[1])

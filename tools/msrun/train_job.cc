@@ -1,0 +1,25 @@
+#include "tools/msrun/train_job.h"
+
+#include <algorithm>
+
+#include "core/base/platform.h"
+
+namespace msrt {
+
+Result<TrainJob> JoinTrainJob(TrainArguments* a) {
+  TrainJob joined;
+  MSRT_ASSIGN_OR_RETURN(joined.job, Job::FromEnvironment());
+  const JobSettings& settings = joined.job->settings();
+  if (settings.size == 1) return joined;
+  // An epoch's evaluation or a slow disk may keep a rank for long. The control connection and
+  // mpirun find ranks that die or hang.
+  CommOptions options;
+  options.stall_limit = std::chrono::hours(24);
+  MSRT_ASSIGN_OR_RETURN(joined.communicator, MakeJobCommunicator(joined.job.get(), options));
+  if (a->common.threads == 0)
+    a->common.threads = std::max(1, AvailableCores() / std::max(1, settings.local_size));
+  if (joined.communicator->rank() != 0) a->common.quiet = true, a->common.json.clear();
+  return joined;
+}
+
+}  // namespace msrt
