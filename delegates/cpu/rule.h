@@ -38,6 +38,7 @@ struct Rule {
 };
 
 // The families; listed once in cpu.cc.
+std::span<const Rule> ActivationGradRules();
 std::span<const Rule> AttentionRules();
 std::span<const Rule> UnaryRules();
 std::span<const Rule> BinaryRules();
