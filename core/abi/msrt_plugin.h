@@ -60,7 +60,9 @@ typedef struct msrt_value_view {
    * forms of a parameter, which changes seldom: see msrt_run_args.packed_input. */
   int32_t state_slot;
   msrt_state_role state_role;
-  int32_t reserved;
+  /* Non-zero: the same graph writes that slot, as a training step does, so that a packed form would
+   * serve for one run only. */
+  int32_t state_written;
 } msrt_value_view;
 
 enum {

@@ -1,5 +1,7 @@
 #include "core/train/optimizer_node.h"
 
+#include <cmath>
+
 #include "core/graph/constants.h"
 
 namespace msrt {
@@ -116,6 +118,8 @@ void WriteSlot(int64_t slot, ValueId value, GradBuilder* builder) {
 }
 
 Result<ConstTensor> FilledConstant(DType dtype, const Dims& dims, double number) {
+  const bool is_kept = dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kI64;
+  if (is_kept && number == 0 && !std::signbit(number)) return MakeZeros(dtype, dims);
   MSRT_ASSIGN_OR_RETURN(NewConstant made, MakeConstant(dtype, dims));
   const auto elements = static_cast<size_t>(dims.elements());
   if (dtype == DType::kF32) {

@@ -22,7 +22,7 @@ const std::vector<const Rule*>& AllRules() {
         ReductionRules,    NormalizationRules, SoftmaxRules, TransposeRules, MovementRules,
         QuantizationRules, IntegerMatMulRules, CastRules,    GatherRules,    WinogradRules,
         ChainConvRules,    ChainMatMulRules,   ResizeRules,  BatchNormTrainingRules,
-        LayerNormGradRules, PoolGradRules, ActivationGradRules, TrainingOptimizerRules};
+        LayerNormGradRules, PoolGradRules, ActivationGradRules, ScatterRules, TrainingOptimizerRules};
     std::vector<const Rule*> all;
     for (const auto family : kFamilies) {
       for (const Rule& rule : family()) all.push_back(&rule);

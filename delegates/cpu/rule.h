@@ -55,6 +55,7 @@ std::span<const Rule> NormalizationRules();
 std::span<const Rule> PoolRules();
 std::span<const Rule> ReductionRules();
 std::span<const Rule> ResizeRules();
+std::span<const Rule> ScatterRules();
 std::span<const Rule> SoftmaxRules();
 std::span<const Rule> TrainingOptimizerRules();
 std::span<const Rule> TransposeRules();

@@ -57,10 +57,12 @@ double Seconds(const NodeInfo& node) {
       4 * kWinogradPoints * (2 * tiles * (inputs + outputs) / kCacheSpeed + inputs * outputs);
   const double passes = PassSeconds(node, static_cast<double>(op.output(0).elements()),
                                     ActivationNanoseconds(op), node.bytes + bytes);
-  // Parameters change between the steps of a training.
+  // A parameter that is trained changes with every run.
   constexpr double kPackNanoseconds = 60;
   const double pack =
-      node.op->constant(kW) == nullptr ? PassSeconds(node, inputs * outputs, kPackNanoseconds, 0) : 0;
+      node.parameters[kW] == NodeInfo::kTrainedParameter
+          ? PassSeconds(node, inputs * outputs, kPackNanoseconds, 0)
+          : 0;
   const double seconds = passes + pack + products / (node.machine.flops_per_second * efficiency);
   // Outside exact mode such a node runs by direct sums.
   const auto direct = [&] { return ChainSeconds(node, ChainEfficiency(9 * x[1], y[1])); };

@@ -8,6 +8,9 @@ Each run is a process of its own: msrun bench --training for msrt, this script w
 and its channels_last layout. A round is one run of each, and counts with its median. The figure is the median over rounds of
 msrt / the faster PyTorch of that same round, so that noise of the machine hits both alike. Memory is the peak of the resident
 set of the process; "own" is without what the process had before it built the model (the libraries and interpreter of PyTorch).
+
+--cpu-time compares processor time (of all threads, which sleep while they wait) instead: on a machine that others use, threads
+that spin at a barrier for one that does not run make the time of a step meaningless.
 """
 import argparse
 import json
@@ -171,33 +174,51 @@ def run_torch(a):
 
     for _ in range(3):
         step()
-    millis, begin = [], time.perf_counter()
+    millis, begin, cpu_begin = [], time.perf_counter(), time.process_time()
     while len(millis) < 3 or time.perf_counter() - begin < a.seconds:
         start = time.perf_counter()
         step()
         millis.append((time.perf_counter() - start) * 1e3)
+    cpu = (time.process_time() - cpu_begin) * 1e3 / len(millis)
     if a.profile:
         with torch.profiler.profile() as profile:
             step()
         print(profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=25), file=sys.stderr)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"millis": statistics.median(millis), "peak": peak, "own": peak - before}))
+    print(json.dumps({"millis": cpu if a.cpu_time else statistics.median(millis), "peak": peak, "own": peak - before}))
 
 
 # ---- rounds ----------------------------------------------------------------------------------------------------------------------
 
 
+def environment(a):
+    return {**os.environ, "OMP_WAIT_POLICY": "passive"} if a.cpu_time else None
+
+
 def measure_torch(a, name, channels_last):
     command = [sys.executable, __file__, "--torch", name, "--threads", str(a.threads), "--seconds", str(a.seconds)]
-    text = subprocess.run(command + (["--channels-last"] if channels_last else []), check=True, capture_output=True, text=True).stdout
+    command += ["--channels-last"] * channels_last + ["--cpu-time"] * a.cpu_time
+    text = subprocess.run(command, check=True, capture_output=True, text=True, env=environment(a)).stdout
     return json.loads(text.splitlines()[-1])
 
 
+# Processor time of a step: the difference between processes that run a different number of them.
+def msrt_cpu_millis(a, name, command):
+    steps, times = (20, 420) if name == "lenet" else (2, 8), []
+    for warmup in steps:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command + ["--warmup", str(warmup), "--seconds", "0"], check=True, capture_output=True, env=environment(a))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return (times[1] - times[0]) * 1e3 / (steps[1] - steps[0])
+
+
 def measure_msrt(a, name):
-    command = [os.path.join(a.bin, "msrun"), "bench", *NETWORKS[name], "--threads", str(a.threads), "--seconds", str(a.seconds),
-               "--quiet", "--no-ops", "--json", "-"]
-    report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return {"millis": report["latency_ms"]["median"], "peak": report["memory"]["peak_rss_bytes"]}
+    command = [os.path.join(a.bin, "msrun"), "bench", *NETWORKS[name], "--threads", str(a.threads), "--quiet", "--no-ops", "--json", "-"]
+    seconds = ["--seconds", "0" if a.cpu_time else str(a.seconds)]
+    report = json.loads(subprocess.run(command + seconds, check=True, capture_output=True, text=True, env=environment(a)).stdout)
+    millis = msrt_cpu_millis(a, name, command) if a.cpu_time else report["latency_ms"]["median"]
+    return {"millis": millis, "peak": report["peak_rss_bytes"]}
 
 
 def compare(a, name):
@@ -227,6 +248,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--networks", default=",".join(NETWORKS))
     parser.add_argument("--json")
+    parser.add_argument("--cpu-time", action="store_true", help="compare processor time")
     parser.add_argument("--torch", help="measure one network in PyTorch alone")
     parser.add_argument("--channels-last", action="store_true")
     parser.add_argument("--profile", action="store_true", help="with --torch: the costs of its ops")
