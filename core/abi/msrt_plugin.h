@@ -60,9 +60,7 @@ typedef struct msrt_value_view {
    * forms of a parameter, which changes seldom: see msrt_run_args.packed_input. */
   int32_t state_slot;
   msrt_state_role state_role;
-  /* Non-zero: the same graph writes that slot, as a training step does, so that a packed form would
-   * serve for one run only. */
-  int32_t state_written;
+  int32_t reserved;
 } msrt_value_view;
 
 enum {

@@ -155,7 +155,6 @@ msrt_value_view OfferedGraph::ValueOf(ValueId v) const {
   if (const auto read = state_.find(v); read != state_.end()) {
     view.state_slot = static_cast<int32_t>(read->second.first);
     view.state_role = static_cast<msrt_state_role>(read->second.second);
-    view.state_written = written_slots_.contains(read->second.first) ? 1 : 0;
   }
   const Value& value = graph_.value(v);
   view.id = IndexOf(v);

@@ -1,7 +1,5 @@
 #include "core/graph/constants.h"
 
-#include <cstdlib>
-#include <memory>
 #include <unordered_set>
 
 namespace msrt {
@@ -25,18 +23,6 @@ Result<NewConstant> MakeConstant(DType dtype, const Dims& dims) {
   const auto owner = std::make_shared<Block>(std::move(block));
   const std::span<std::byte> memory(owner->data(), bytes);
   return NewConstant{{dtype, dims, memory, owner}, memory};
-}
-
-Result<ConstTensor> MakeZeros(DType dtype, const Dims& dims) {
-  constexpr size_t kAlignment = 64;
-  const size_t bytes = BytesOf(dtype, dims.elements());
-  // calloc does not touch pages that are new, which an allocation and a fill would do.
-  std::shared_ptr<void> owner(std::calloc(1, bytes + kAlignment), std::free);
-  if (owner == nullptr) return OutOfMemory(bytes, "a constant");
-  void* aligned = owner.get();
-  size_t space = bytes + kAlignment;
-  std::align(kAlignment, bytes, aligned, space);
-  return ConstTensor{dtype, dims, {static_cast<const std::byte*>(aligned), bytes}, owner};
 }
 
 }  // namespace msrt

@@ -15,8 +15,5 @@ struct NewConstant {
 };
 // Allocates a constant, aligned like every tensor. Requires known dims.
 Result<NewConstant> MakeConstant(DType dtype, const Dims& dims);
-// A constant whose bytes are all zero. A large one takes no memory: the system maps one page of
-// zeros for all of it.
-Result<ConstTensor> MakeZeros(DType dtype, const Dims& dims);
 
 }  // namespace msrt

@@ -57,10 +57,10 @@ double Seconds(const NodeInfo& node) {
       4 * kWinogradPoints * (2 * tiles * (inputs + outputs) / kCacheSpeed + inputs * outputs);
   const double passes = PassSeconds(node, static_cast<double>(op.output(0).elements()),
                                     ActivationNanoseconds(op), node.bytes + bytes);
-  // A parameter that is trained changes with every run.
+  // Weights that are no constants are parameters, which may change with every run.
   constexpr double kPackNanoseconds = 60;
   const double pack =
-      node.parameters[kW] == NodeInfo::kTrainedParameter
+      node.op->constant(kW) == nullptr
           ? PassSeconds(node, inputs * outputs, kPackNanoseconds, 0)
           : 0;
   const double seconds = passes + pack + products / (node.machine.flops_per_second * efficiency);

@@ -84,10 +84,7 @@ size_t PackedWeights::bytes() const {
 
 Weights::Weights(const NodeInfo& node, size_t input, const memory::desc& plain,
                  const CompileContext& context)
-    : input_(input),
-      // A form of a parameter that every step changes would only take memory until it is written.
-      parameter_(node.op->constant(input) == nullptr && IsPacked(node, input) &&
-                 node.parameters[input] == NodeInfo::kParameter) {
+    : input_(input), parameter_(node.op->constant(input) == nullptr && IsPacked(node, input)) {
   const ConstTensor* constant = node.op->constant(input);
   if (constant != nullptr)
     constant_ = std::make_unique<PackedWeights>(constant->bytes.data(), plain, context);

@@ -39,9 +39,7 @@ struct NodeInfo {
   double flops, bytes;  // of one run at the typical shapes, from the op's entry; 0 without an entry
   // Ids of the input and output values: equal ids are the same value, -1 is an omitted one.
   std::span<const int64_t> inputs, outputs;
-  // By input: 0, or that it is a parameter of the model, of which RunArgs::forms keeps packed forms:
-  // kParameter, or kTrainedParameter if the same graph writes it, so that every run packs it.
-  static constexpr char kParameter = 1, kTrainedParameter = 2;
+  // By input: a parameter of the model, of which RunArgs::forms keeps packed forms.
   std::span<const char> parameters;
   Machine machine;  // peak throughput of the host's cores; estimates are fractions of it
 };

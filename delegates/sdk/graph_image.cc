@@ -64,10 +64,7 @@ NodeImage::NodeImage(const msrt_node_view& node)
   for (size_t i = 0; i < node.input_count; ++i) {
     const msrt_value_view& v = node.inputs[i];
     input_ids_.push_back(v.id);
-    const bool parameter = v.state_slot >= 0 && v.state_role == MSRT_STATE_PARAMETER;
-    parameters_.push_back(!parameter               ? char{0}
-                          : v.state_written != 0 ? NodeInfo::kTrainedParameter
-                                                 : NodeInfo::kParameter);
+    parameters_.push_back(v.state_slot >= 0 && v.state_role == MSRT_STATE_PARAMETER);
     constants_.push_back(v.constant == nullptr
                              ? nullptr
                              : &constant_data_.emplace_back(BorrowTensor(v.declared, v.constant)));
