@@ -17,12 +17,30 @@ using sdk::QueryResult;
 // Every rule, in one list: a candidate's tag has its rule's number in the high half.
 const std::vector<const Rule*>& AllRules() {
   static const std::vector<const Rule*> rules = [] {
-    static constexpr std::span<const Rule> (*kFamilies[])() = {
-        AttentionRules,    UnaryRules,         BinaryRules,  BatchNormRules, PoolRules,
-        ReductionRules,    NormalizationRules, SoftmaxRules, TransposeRules, MovementRules,
-        QuantizationRules, IntegerMatMulRules, CastRules,    GatherRules,    WinogradRules,
-        ChainConvRules,    ChainMatMulRules,   ResizeRules,  BatchNormTrainingRules,
-        LayerNormGradRules, PoolGradRules, ActivationGradRules, ScatterRules, TrainingOptimizerRules};
+    static constexpr std::span<const Rule> (*kFamilies[])() = {AttentionRules,
+                                                               UnaryRules,
+                                                               BinaryRules,
+                                                               BatchNormRules,
+                                                               PoolRules,
+                                                               ReductionRules,
+                                                               NormalizationRules,
+                                                               SoftmaxRules,
+                                                               TransposeRules,
+                                                               MovementRules,
+                                                               QuantizationRules,
+                                                               IntegerMatMulRules,
+                                                               CastRules,
+                                                               GatherRules,
+                                                               WinogradRules,
+                                                               ChainConvRules,
+                                                               ChainMatMulRules,
+                                                               ResizeRules,
+                                                               BatchNormTrainingRules,
+                                                               LayerNormGradRules,
+                                                               PoolGradRules,
+                                                               ActivationGradRules,
+                                                               ScatterRules,
+                                                               TrainingOptimizerRules};
     std::vector<const Rule*> all;
     for (const auto family : kFamilies) {
       for (const Rule& rule : family()) all.push_back(&rule);

@@ -120,7 +120,8 @@ class BoundMaxPoolGrad final : public BoundKernel {
       float greatest = from[input_taps_[0]];
       for (size_t t = 1; t < taps; ++t) {
         const float value = from[input_taps_[t]];
-        if (value > greatest || (value != value && greatest == greatest)) greatest = value, where = t;
+        if (value > greatest || (value != value && greatest == greatest))
+          greatest = value, where = t;
       }
       to[result_taps_[where]] += *grad;
       return;

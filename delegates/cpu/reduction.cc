@@ -1,7 +1,7 @@
 // ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceSumSquare, ReduceL1 and ReduceL2 over any
-// axes, and over space, with or without the batch, in every layout. Dims that are reduced or kept alike are merged in the order
-// of memory. Sums are f32 in short runs and double over them, or, in exact mode, double in the
-// order of the elements.
+// axes, and over space, with or without the batch, in every layout. Dims that are reduced or kept
+// alike are merged in the order of memory. Sums are f32 in short runs and double over them, or, in
+// exact mode, double in the order of the elements.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -74,8 +74,8 @@ std::string QueryReduction(const NodeInfo& node, std::vector<Candidate>* candida
     candidates->push_back(c);
     const bool rows = layout == Layout::kPlain && (*axes >> (rank - 1) & 1) != 0;
     // Columns are folded one after the other: short lines are slow.
-    c.seconds = PassSeconds(node, elements, rows || layout != Layout::kPlain ? 1.2 : 0.15,
-                            node.bytes);
+    c.seconds =
+        PassSeconds(node, elements, rows || layout != Layout::kPlain ? 1.2 : 0.15, node.bytes);
     c.algorithm = "in order";
     c.arithmetic = MSRT_ARITHMETIC_REFERENCE;
     c.tag = kInOrder;

@@ -15,14 +15,16 @@ constexpr size_t kData = 0, kIndices = 1, kUpdates = 2;
 
 std::string QueryScatter(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
-  if (op.input(kData).dtype != DType::kF32) return StrCat("elements of type ", op.input(kData).dtype);
+  if (op.input(kData).dtype != DType::kF32)
+    return StrCat("elements of type ", op.input(kData).dtype);
   if (op.String("reduction") != "add") return "a reduction other than add";
   if (op.input(kIndices).dtype != DType::kI64) return "indices other than i64";
   if (op.input(kIndices).rank() == 0 || op.input(kIndices).dims.back() != 1)
     return "indices of more than rows";
   Candidate c = PlainCandidate(
-      node, PassSeconds(node, static_cast<double>(node.typical->input(kUpdates).elements()), 0.5,
-                        node.bytes),
+      node,
+      PassSeconds(node, static_cast<double>(node.typical->input(kUpdates).elements()), 0.5,
+                  node.bytes),
       "rows");
   if (op.constant(kData) == nullptr) c.in_place = {{uint32_t{kData}, 0u}};
   c.arithmetic = MSRT_ARITHMETIC_REFERENCE;
@@ -48,11 +50,12 @@ class BoundScatter final : public BoundKernel {
         count_(op.input(kIndices).elements()) {}
 
   Status Run(const RunArgs& args) override {
-    const float *data = args.inputs[kData].As<float>(), *updates = args.inputs[kUpdates].As<float>();
+    const float *data = args.inputs[kData].As<float>(),
+                *updates = args.inputs[kUpdates].As<float>();
     float* y = args.outputs[0].As<float>();
-    if (width_ == 0) return OkStatus();
     MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> rows,
                           Rows(args.inputs[kIndices].As<int64_t>(), args.inputs[kIndices].dims));
+    if (width_ == 0) return OkStatus();
     if (y != data) {
       MSRT_RETURN_IF_ERROR(
           ParallelRanges(args.parallel, rows_ * width_, kGrain, [&](int64_t begin, int64_t end) {

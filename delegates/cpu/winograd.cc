@@ -59,10 +59,9 @@ double Seconds(const NodeInfo& node) {
                                     ActivationNanoseconds(op), node.bytes + bytes);
   // Weights that are no constants are parameters, which may change with every run.
   constexpr double kPackNanoseconds = 60;
-  const double pack =
-      node.op->constant(kW) == nullptr
-          ? PassSeconds(node, inputs * outputs, kPackNanoseconds, 0)
-          : 0;
+  const double pack = node.op->constant(kW) == nullptr
+                          ? PassSeconds(node, inputs * outputs, kPackNanoseconds, 0)
+                          : 0;
   const double seconds = passes + pack + products / (node.machine.flops_per_second * efficiency);
   // Outside exact mode such a node runs by direct sums.
   const auto direct = [&] { return ChainSeconds(node, ChainEfficiency(9 * x[1], y[1])); };
@@ -116,8 +115,8 @@ void PointsOfWeights(const double* w, int64_t panel, float* u, int64_t step) {
     for (int j = 0; j < 6; ++j) {
       float* const to = u + (6 * i + j) * step;
       for (int64_t o = 0; o < panel; ++o) {
-        to[o] = static_cast<float>(rows[0][o] * g[j][0] + rows[1][o] * g[j][1] +
-                                   rows[2][o] * g[j][2]);
+        to[o] =
+            static_cast<float>(rows[0][o] * g[j][0] + rows[1][o] * g[j][1] + rows[2][o] * g[j][2]);
       }
     }
   }

@@ -182,8 +182,8 @@ Result<Workload> Prepare(const Arguments& a) {
     if (file != files.end()) {
       MSRT_ASSIGN_OR_RETURN(value, ReadValue(file->second, graph.value(graph.inputs[i]).type));
     } else if (!a.training.empty()) {
-      MSRT_ASSIGN_OR_RETURN(
-          value, RandomTrainingValue(graph, graph.inputs[i], sizes[i], classes, random));
+      MSRT_ASSIGN_OR_RETURN(value,
+                            RandomTrainingValue(graph, graph.inputs[i], sizes[i], classes, random));
     } else {
       MSRT_ASSIGN_OR_RETURN(value, RandomValue(graph, graph.inputs[i], sizes[i], random));
     }

@@ -172,8 +172,7 @@ void AddToGreatest(const float* const* taps, float* const* results, int64_t coun
   if (count == 0) return;
   constexpr int kWide = cpu::MSRT_CPU_ISA::kLanes;
   int64_t c = 0;
-  for (; c + kWide <= columns; c += kWide)
-    AddToGreatestOf<kWide>(taps, results, count, grad, c);
+  for (; c + kWide <= columns; c += kWide) AddToGreatestOf<kWide>(taps, results, count, grad, c);
   for (; c + 4 <= columns; c += 4) AddToGreatestOf<4>(taps, results, count, grad, c);
   for (; c < columns; ++c) {
     float best = taps[0][c];
