@@ -41,7 +41,9 @@ Status GradMatMul(GradBuilder& g) {
   if (a.rank() == 1) grad = g.Add("Unsqueeze", {grad}, {{"axes", std::vector<int64_t>{-2}}});
   if (!g.ok()) return g.status();
   if (g.wants(0)) {
-    const ValueId da = g.SumTo(g.Add("MatMul", {grad, Transposed(g, right)}), left);
+    const ValueId product = g.Add("MatMul", {grad, Transposed(g, right)});
+    // One matrix broadcasts to all batches of A, never the other way round.
+    const ValueId da = b.rank() <= 2 ? product : g.SumTo(product, left);
     g.Set(0, g.ReshapeTo(da, g.input(0)));
   }
   if (g.wants(1) && IsMatrixOfBatches(a, b)) {
