@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "core/base/half.h"
 #include "ops/registry.h"
@@ -148,8 +149,33 @@ ValueId GradBuilder::Fill(double number, ValueId like) {
   return Add("Expand", {Scalar(number, like), ShapeOf(like)});
 }
 
+namespace {
+
+// Whether the dims are equal whatever the symbols in them become.
+bool HaveSameDims(const Type& a, const Type& b) {
+  const auto is_named = [](int64_t dim) { return dim != kUnknownDim; };
+  return a.rank_known && b.rank_known && a.dims == b.dims &&
+         std::all_of(a.dims.begin(), a.dims.end(), is_named);
+}
+
+// The axes along which a tensor of type `to` broadcasts to `from`; nothing if that depends on dims
+// that are not known.
+std::optional<std::vector<int64_t>> BroadcastAxes(const Type& from, const Type& to) {
+  if (!from.rank_known || !to.rank_known || from.rank() < to.rank()) return std::nullopt;
+  const int extra = from.rank() - to.rank();
+  std::vector<int64_t> axes;
+  for (int d = 0; d < from.rank(); ++d) {
+    const int64_t is = from.dims[d], wanted = d < extra ? 1 : to.dims[d - extra];
+    if (d < extra || (wanted == 1 && is != 1)) axes.push_back(d);
+    else if (!IsKnown(wanted) && (wanted != is || wanted == kUnknownDim)) return std::nullopt;
+  }
+  return axes;
+}
+
+}  // namespace
+
 ValueId GradBuilder::ReshapeTo(ValueId v, ValueId like) {
-  if (type(v).concrete() && type(like).concrete() && type(v).dims == type(like).dims) return v;
+  if (HaveSameDims(type(v), type(like))) return v;
   const Type t = type(like);
   if (!t.concrete()) return Add("Reshape", {v, ShapeOf(like)}, {{"allowzero", int64_t{1}}});
   return Add("Reshape", {v},
@@ -158,21 +184,21 @@ ValueId GradBuilder::ReshapeTo(ValueId v, ValueId like) {
 }
 
 ValueId GradBuilder::ExpandTo(ValueId v, ValueId like) {
-  if (type(v).concrete() && type(like).concrete() && type(v).dims == type(like).dims) return v;
+  if (HaveSameDims(type(v), type(like))) return v;
   return Add("Expand", {v, ShapeOf(like)});
 }
 
 ValueId GradBuilder::SumTo(ValueId v, ValueId like) {
   if (v == kNoValue || !ok()) return kNoValue;
   const Type from = type(v), to = type(like);
-  if (!from.concrete() || !to.concrete()) return AddMsrt("SumTo", {v, ShapeOf(like)});
-  if (from.dims == to.dims) return v;
-  const int extra = from.rank() - to.rank();
-  std::vector<int64_t> axes;
-  for (int d = 0; d < from.rank(); ++d) {
-    if (d < extra || (to.dims[d - extra] == 1 && from.dims[d] != 1)) axes.push_back(d);
-  }
-  return ReshapeTo(axes.empty() ? v : SumOver(v, std::move(axes), /*keep=*/true), like);
+  const auto axes = BroadcastAxes(from, to);
+  if (!axes) return AddMsrt("SumTo", {v, ShapeOf(like)});
+  if (axes->empty()) return ReshapeTo(v, like);
+  // Only leading axes: the result has the dims of `like`.
+  const auto extra = static_cast<size_t>(from.rank() - to.rank());
+  const bool leading = axes->size() == extra && axes->back() + 1 == static_cast<int64_t>(extra);
+  const ValueId sum = SumOver(v, *axes, /*keep=*/!leading);
+  return leading ? sum : ReshapeTo(sum, like);
 }
 
 ValueId GradBuilder::SumOver(ValueId v, std::vector<int64_t> axes, bool keep) {

@@ -13,6 +13,17 @@ ValueId Transposed(GradBuilder& g, ValueId v) {
   return g.Add("Transpose", {v}, {{"perm", std::move(perm)}});
 }
 
+// Whether B is one matrix that all batches of A are multiplied with: its gradient is then one
+// product of the rows of all batches.
+bool IsMatrixOfBatches(const Type& a, const Type& b) {
+  return a.rank() > 2 && b.rank() == 2 && b.dims[0] > 0 && b.dims[1] > 0;
+}
+
+// The matrices of all batches below each other.
+ValueId Rows(GradBuilder& g, ValueId v, int64_t columns) {
+  return g.Add("Reshape", {v}, {{"shape", std::vector<int64_t>{-1, columns}}});
+}
+
 }  // namespace
 
 // A vector takes part as a matrix of one row (first) or column (second).
@@ -30,10 +41,14 @@ Status GradMatMul(GradBuilder& g) {
   if (a.rank() == 1) grad = g.Add("Unsqueeze", {grad}, {{"axes", std::vector<int64_t>{-2}}});
   if (!g.ok()) return g.status();
   if (g.wants(0)) {
-    const ValueId da = g.SumTo(g.Add("MatMul", {grad, Transposed(g, right)}), left);
+    const ValueId product = g.Add("MatMul", {grad, Transposed(g, right)});
+    // One matrix broadcasts to all batches of A, never the other way round.
+    const ValueId da = b.rank() <= 2 ? product : g.SumTo(product, left);
     g.Set(0, g.ReshapeTo(da, g.input(0)));
   }
-  if (g.wants(1)) {
+  if (g.wants(1) && IsMatrixOfBatches(a, b)) {
+    g.Set(1, g.Add("MatMul", {Transposed(g, Rows(g, left, b.dims[0])), Rows(g, grad, b.dims[1])}));
+  } else if (g.wants(1)) {
     const ValueId db = g.SumTo(g.Add("MatMul", {Transposed(g, left), grad}), right);
     g.Set(1, g.ReshapeTo(db, g.input(1)));
   }

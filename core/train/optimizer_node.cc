@@ -1,5 +1,9 @@
 #include "core/train/optimizer_node.h"
 
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+
 #include "core/graph/constants.h"
 
 namespace msrt {
@@ -72,6 +76,19 @@ Method MethodOf(const OptimizerSpec& o) {
           {{".momentum"}}};
 }
 
+// Zeros that take no memory where they are many: the system maps one page of zeros for all pages of
+// a new allocation, until they are written.
+Result<ConstTensor> Zeros(DType dtype, const Dims& dims) {
+  constexpr size_t kAlignment = 64;
+  const size_t bytes = BytesOf(dtype, dims.elements());
+  std::shared_ptr<void> owner(std::calloc(1, bytes + kAlignment), std::free);
+  if (owner == nullptr) return OutOfMemory(bytes, "a constant");
+  void* aligned = owner.get();
+  size_t space = bytes + kAlignment;
+  std::align(kAlignment, bytes, aligned, space);
+  return ConstTensor{dtype, dims, {static_cast<const std::byte*>(aligned), bytes}, owner};
+}
+
 // Sets the attributes with one element for each parameter, where they differ from the default.
 void SetPerParameter(const TrainingSpec& spec, const std::vector<Parameter>& parameters,
                      Method* method) {
@@ -116,6 +133,8 @@ void WriteSlot(int64_t slot, ValueId value, GradBuilder* builder) {
 }
 
 Result<ConstTensor> FilledConstant(DType dtype, const Dims& dims, double number) {
+  const bool is_kept = dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kI64;
+  if (is_kept && number == 0 && !std::signbit(number)) return Zeros(dtype, dims);
   MSRT_ASSIGN_OR_RETURN(NewConstant made, MakeConstant(dtype, dims));
   const auto elements = static_cast<size_t>(dims.elements());
   if (dtype == DType::kF32) {

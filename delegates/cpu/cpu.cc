@@ -38,6 +38,8 @@ const std::vector<const Rule*>& AllRules() {
                                                                BatchNormTrainingRules,
                                                                LayerNormGradRules,
                                                                PoolGradRules,
+                                                               ActivationGradRules,
+                                                               ScatterRules,
                                                                TrainingOptimizerRules,
                                                                ChannelSumsRules};
     std::vector<const Rule*> all;

@@ -325,6 +325,10 @@ using LayerGradientLoop = void (*)(const LayerGradientRow&);
 using AddToGreatestLoop = void (*)(const float* const* taps, float* const* results, int64_t count,
                                    const float* grad, int64_t columns);
 
+// y[i] = grad[i] * the slope of a function at other[i], which is its argument, or for Relu its
+// result. y may be the memory of grad or other.
+using PairLoop = void (*)(const float* grad, const float* other, float* y, int64_t count);
+
 struct Loops {
   const char* name;  // of the instruction set
   UnaryLoop unary[kUnaryCount];
@@ -368,6 +372,7 @@ struct Loops {
   CombineLoop combine_by_line, combine_by_column;
   LayerGradientLoop layer_gradient;
   AddToGreatestLoop add_to_greatest;
+  PairLoop relu_gradient, gelu_gradient, gelu_tanh_gradient;
 };
 
 // The best table that this processor executes.

@@ -44,6 +44,7 @@ class BoundMaxPoolGrad final : public BoundKernel {
     width_ = layout == Layout::kChannelsLast ? std::min(pixel_, kChannelsAtOnce) : pixel_;
     slices_ = pixel_ == 0 ? 0 : (pixel_ + width_ - 1) / width_;
     planes_ = pixel_ == 0 ? 0 : x[0] * x[1] / pixel_;
+    input_taps_ = TapDistances(false), result_taps_ = TapDistances(true);
   }
 
   Status Run(const RunArgs& args) override {
@@ -73,13 +74,79 @@ class BoundMaxPoolGrad final : public BoundKernel {
   };
   using Position = std::array<int64_t, kMaxSpace>;
 
+  // Windows that are whole in X and in the result have their taps at the same distances.
+  static bool IsWhole(const PoolGradAxis& axis, int64_t output) {
+    const int64_t first = axis.window.start(output), end = first + axis.window.span();
+    return first >= std::max(axis.input.begin, axis.result.begin) && first >= 0 &&
+           end <= std::min(axis.input.begin + axis.input.extent,
+                           axis.result.begin + axis.result.extent) &&
+           end <= axis.window.in;
+  }
+  // The distances of the taps of a whole window from its first, in pixels.
+  std::vector<int64_t> TapDistances(bool in_result) const {
+    std::vector<int64_t> distances;
+    const auto part = [&](size_t axis) {
+      return in_result ? shape_.axis[axis].result.extent : shape_.axis[axis].input.extent;
+    };
+    const auto& [d, h, w] = shape_.axis;
+    for (int64_t i = 0; i < d.window.kernel; ++i) {
+      for (int64_t j = 0; j < h.window.kernel; ++j) {
+        for (int64_t k = 0; k < w.window.kernel; ++k) {
+          distances.push_back((i * d.window.dilation * part(1) + j * h.window.dilation) * part(2) +
+                              k * w.window.dilation);
+        }
+      }
+    }
+    return distances;
+  }
+  // The first tap of a whole window, in pixels.
+  int64_t FirstTap(const Position& at, bool in_result) const {
+    int64_t first = 0;
+    for (size_t i = 0; i < kMaxSpace; ++i) {
+      const PoolGradAxis& axis = shape_.axis[i];
+      const PoolGradAxis::Part& part = in_result ? axis.result : axis.input;
+      first = first * part.extent + axis.window.start(at[i]) - part.begin;
+    }
+    return first;
+  }
+
+  void AddWhole(const Position& at, const float* x, const float* grad, int64_t width, float* result,
+                Window* window) const {
+    const float* const from = x + FirstTap(at, false) * pixel_;
+    float* const to = result + FirstTap(at, true) * pixel_;
+    const size_t taps = input_taps_.size();
+    if (pixel_ == 1) {
+      size_t where = 0;
+      float greatest = from[input_taps_[0]];
+      for (size_t t = 1; t < taps; ++t) {
+        const float value = from[input_taps_[t]];
+        if (value > greatest || (value != value && greatest == greatest))
+          greatest = value, where = t;
+      }
+      to[result_taps_[where]] += *grad;
+      return;
+    }
+    window->taps.resize(taps), window->results.resize(taps);
+    for (size_t t = 0; t < taps; ++t) {
+      window->taps[t] = from + input_taps_[t] * pixel_;
+      window->results[t] = to + result_taps_[t] * pixel_;
+    }
+    LoopsHere().add_to_greatest(window->taps.data(), window->results.data(),
+                                static_cast<int64_t>(taps), grad, width);
+  }
+
   void RunPlane(const float* x, const float* grad, int64_t width, float* result,
                 Window* window) const {
     const auto& [d, h, w] = shape_.axis;
     for (int64_t i = 0; i < d.grad.extent; ++i) {
       for (int64_t j = 0; j < h.grad.extent; ++j) {
+        const bool whole = IsWhole(d, d.grad.begin + i) && IsWhole(h, h.grad.begin + j);
         for (int64_t k = 0; k < w.grad.extent; ++k, grad += pixel_) {
           const Position at{d.grad.begin + i, h.grad.begin + j, w.grad.begin + k};
+          if (whole && IsWhole(w, at[2])) {
+            AddWhole(at, x, grad, width, result, window);
+            continue;
+          }
           if (pixel_ == 1) AddElement(at, x, *grad, result);
           else AddPixel(at, x, grad, width, result, window);
         }
@@ -146,6 +213,7 @@ class BoundMaxPoolGrad final : public BoundKernel {
   }
 
   const PoolGradShape shape_;
+  std::vector<int64_t> input_taps_, result_taps_;  // of a whole window
   int64_t pixel_ = 1, width_ = 1, slices_ = 1, planes_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceSumSquare, ReduceL1 and ReduceL2 over any
-// axes, and over space in every layout. Dims that are reduced or kept alike are merged in the order
-// of memory. Sums are f32 in short runs and double over them, or, in exact mode, double in the
-// order of the elements.
+// axes, and over space, with or without the batch, in every layout. Dims that are reduced or kept
+// alike are merged in the order of memory. Sums are f32 in short runs and double over them, or, in
+// exact mode, double in the order of the elements.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -60,7 +60,7 @@ std::string QueryReduction(const NodeInfo& node, std::vector<Candidate>* candida
   const int rank = op.input(0).rank();
   if (rank == 0) return "a scalar";
   const uint32_t space = ((uint32_t{1} << rank) - 1) & ~uint32_t{3};
-  const bool over_space = rank >= 3 && *axes == space;
+  const bool over_space = rank >= 3 && (*axes | 1) == (space | 1);
   const auto elements = static_cast<double>(node.typical->input(0).elements());
   const double seconds = PassSeconds(node, elements, 0.06, node.bytes);
   for (const Layout layout : OfferedLayouts()) {
@@ -73,7 +73,9 @@ std::string QueryReduction(const NodeInfo& node, std::vector<Candidate>* candida
     if (op.output(0).rank() == rank) c.output_layouts[0] = layout;
     candidates->push_back(c);
     const bool rows = layout == Layout::kPlain && (*axes >> (rank - 1) & 1) != 0;
-    c.seconds = PassSeconds(node, elements, rows ? 1.2 : 0.15, node.bytes);
+    // Columns are folded one after the other: short lines are slow.
+    c.seconds =
+        PassSeconds(node, elements, rows || layout != Layout::kPlain ? 1.2 : 0.15, node.bytes);
     c.algorithm = "in order";
     c.arithmetic = MSRT_ARITHMETIC_REFERENCE;
     c.tag = kInOrder;
@@ -239,7 +241,8 @@ Result<std::unique_ptr<BoundKernel>> BindReduction(const OpView& op, const Candi
     for (int i = 0; i < dims.rank(); ++i) reduced.push_back((*axes >> i) & 1);
   } else {
     reduced.assign(order.size(), true);  // space
-    reduced.front() = reduced.back() = false;
+    reduced.front() = (*axes & 1) != 0;  // the batch
+    reduced.back() = false;
     if (BlockOf(layout) > 1) reduced[1] = false;
   }
   const Nest nest(order, reduced);

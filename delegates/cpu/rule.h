@@ -38,6 +38,7 @@ struct Rule {
 };
 
 // The families; listed once in cpu.cc.
+std::span<const Rule> ActivationGradRules();
 std::span<const Rule> AttentionRules();
 std::span<const Rule> UnaryRules();
 std::span<const Rule> BinaryRules();
@@ -55,6 +56,7 @@ std::span<const Rule> NormalizationRules();
 std::span<const Rule> PoolRules();
 std::span<const Rule> ReductionRules();
 std::span<const Rule> ResizeRules();
+std::span<const Rule> ScatterRules();
 std::span<const Rule> SoftmaxRules();
 std::span<const Rule> TrainingOptimizerRules();
 std::span<const Rule> TransposeRules();

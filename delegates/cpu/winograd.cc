@@ -55,9 +55,14 @@ double Seconds(const NodeInfo& node) {
   const double products = 2 * kWinogradPoints * tiles * inputs * outputs;
   const double bytes =
       4 * kWinogradPoints * (2 * tiles * (inputs + outputs) / kCacheSpeed + inputs * outputs);
-  const double seconds = PassSeconds(node, static_cast<double>(op.output(0).elements()),
-                                     ActivationNanoseconds(op), node.bytes + bytes) +
-                         products / (node.machine.flops_per_second * efficiency);
+  const double passes = PassSeconds(node, static_cast<double>(op.output(0).elements()),
+                                    ActivationNanoseconds(op), node.bytes + bytes);
+  // Weights that are no constants are parameters, which may change with every run.
+  constexpr double kPackNanoseconds = 60;
+  const double pack = node.op->constant(kW) == nullptr
+                          ? PassSeconds(node, inputs * outputs, kPackNanoseconds, 0)
+                          : 0;
+  const double seconds = passes + pack + products / (node.machine.flops_per_second * efficiency);
   // Outside exact mode such a node runs by direct sums.
   const auto direct = [&] { return ChainSeconds(node, ChainEfficiency(9 * x[1], y[1])); };
   return node.flops < kMinFlops ? std::max(seconds, 2 * direct()) : seconds;
@@ -88,8 +93,11 @@ std::string QueryWinograd(const NodeInfo& node, std::vector<Candidate>* candidat
   return {};
 }
 
-// The weights of one pair of channels at the 36 points.
-void PointsOfWeights(const float* w, double* u) {
+constexpr int64_t kMaxPanel = 64;
+
+// The weights of one input channel and `panel` output channels at the 36 points. `w` has kMaxPanel
+// numbers for each of 9 taps, `u` has `step` numbers for each point.
+void PointsOfWeights(const double* w, int64_t panel, float* u, int64_t step) {
   const double a = std::sqrt(0.5), b = std::sqrt(2.0);
   const double g[6][3] = {{1, 0, 0},
                           {-1 / 1.5, -a / 1.5, -0.5 / 1.5},
@@ -97,14 +105,20 @@ void PointsOfWeights(const float* w, double* u) {
                           {1 / 6.0, b / 6, 2 / 6.0},
                           {1 / 6.0, -b / 6, 2 / 6.0},
                           {0, 0, 1}};
-  double rows[6][3];
+  double rows[3][kMaxPanel];
   for (int i = 0; i < 6; ++i) {
-    for (int k = 0; k < 3; ++k)
-      rows[i][k] = g[i][0] * w[k] + g[i][1] * w[3 + k] + g[i][2] * w[6 + k];
-  }
-  for (int i = 0; i < 6; ++i) {
-    for (int j = 0; j < 6; ++j)
-      u[6 * i + j] = rows[i][0] * g[j][0] + rows[i][1] * g[j][1] + rows[i][2] * g[j][2];
+    for (int k = 0; k < 3; ++k) {
+      const double *w0 = w + k * kMaxPanel, *w1 = w0 + 3 * kMaxPanel, *w2 = w1 + 3 * kMaxPanel;
+      for (int64_t o = 0; o < panel; ++o)
+        rows[k][o] = g[i][0] * w0[o] + g[i][1] * w1[o] + g[i][2] * w2[o];
+    }
+    for (int j = 0; j < 6; ++j) {
+      float* const to = u + (6 * i + j) * step;
+      for (int64_t o = 0; o < panel; ++o) {
+        to[o] =
+            static_cast<float>(rows[0][o] * g[j][0] + rows[1][o] * g[j][1] + rows[2][o] * g[j][2]);
+      }
+    }
   }
 }
 
@@ -113,14 +127,16 @@ Status PackWeights(const float* from, const Dims& dims, ParallelFor& parallel, f
   const int64_t outputs = dims[0], inputs = dims[1], panel = LoopsHere().chain_panel;
   const int64_t padded = Padded(outputs);
   return ParallelRanges(parallel, padded / panel, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t o = begin * panel; o < end * panel; ++o) {
+    double w[9 * kMaxPanel] = {};
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t used = std::min(panel, outputs - p * panel);
+      if (used < panel) std::fill(std::begin(w), std::end(w), 0.0);
       for (int64_t i = 0; i < inputs; ++i) {
-        double u[kWinogradPoints] = {};
-        if (o < outputs) PointsOfWeights(from + (o * inputs + i) * 9, u);
-        for (int64_t p = 0; p < kWinogradPoints; ++p) {
-          packed[((p * (padded / panel) + o / panel) * inputs + i) * panel + o % panel] =
-              static_cast<float>(u[p]);
+        for (int64_t o = 0; o < used; ++o) {
+          const float* taps = from + ((p * panel + o) * inputs + i) * 9;
+          for (int64_t k = 0; k < 9; ++k) w[k * kMaxPanel + o] = static_cast<double>(taps[k]);
         }
+        PointsOfWeights(w, panel, packed + (p * inputs + i) * panel, padded * inputs);
       }
     }
   });

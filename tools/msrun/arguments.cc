@@ -9,6 +9,7 @@
 
 #include "core/api/version.h"
 #include "core/place/pin.h"
+#include "core/train/training_spec.h"
 #include "tools/files/plugin_file.h"
 #include "tools/msrun/launch_arguments.h"
 #include "tools/msrun/model_source.h"
@@ -203,6 +204,9 @@ Status Check(const Arguments& a) {
   } else if (!a.model.empty() && !fs::exists(a.model)) {
     return NotFound("model '", a.model, "': there is no such file");
   }
+  if (a.image > 0 && !IsZooName(a.model))
+    return InvalidArgument("--image is for models of the zoo; use --shape");
+  if (!a.training.empty()) MSRT_RETURN_IF_ERROR(ParseOptimizer(a.training).status());
   if (a.streams > 1 && a.threads > 1) {
     return InvalidArgument("--threads ", a.threads, " with --streams ", a.streams,
                            ": each stream runs on one thread; leave --threads out");
@@ -291,6 +295,14 @@ class CommandLine {
             "--streams", a_.streams,
             "measure throughput: number of concurrent sessions of one model, each on one thread")
         ->check(CLI::Range(1, 4096));
+    auto* training = bench->add_option(
+        "--training", a_.training,
+        "measure a training step, with this optimizer (momentum:0.9, adamw, ...)");
+    bench->add_option("--loss", a_.loss, "of --training: cross-entropy, mse")
+        ->check(CLI::IsMember({"cross-entropy", "mse"}))
+        ->needs(training);
+    bench->add_option("--image", a_.image, "height and width of a zoo model's images")
+        ->check(CLI::Range(1, 1 << 16));
     bench->add_option("--json", a_.json, "write the report as JSON; - is standard output");
     bench->add_option("--trace", a_.trace,
                       "write a Chrome trace of a few runs (ui.perfetto.dev shows it)");

@@ -23,6 +23,8 @@ struct Arguments {
   std::string costs;  // a file of measured costs
   std::string delegates, accuracy = "default";
   std::vector<std::string> disabled_passes;
+  std::string training, loss;  // bench --training: the optimizer; empty: inference
+  int64_t image = 0;           // of a zoo model; 0: its own size
   int threads = 0;
   int streams = 1;
   double seconds = 2;

@@ -8,15 +8,16 @@
 #include "tools/tensors/npy.h"
 
 namespace msrt {
-namespace {
-
-namespace fs = std::filesystem;
 
 RunValue ValueOf(const ConstTensor& tensor) {
   RunValue value = RunValue::Of(ViewOf(tensor), tensor.owner);
   value.lasting = true;
   return value;
 }
+
+namespace {
+
+namespace fs = std::filesystem;
 
 RunValue ListOf(std::vector<RunValue> elements) {
   return RunValue::Of(std::make_shared<const ListValue>(ListValue{std::move(elements)}));

@@ -17,6 +17,7 @@ Result<RunValue> ReadValue(const std::string& path, const Type& type);
 // `path` is without .npy. Removes the elements that an earlier, longer list left in the folder.
 Status WriteValue(const std::string& path, const RunValue& value);
 
+RunValue ValueOf(const ConstTensor& tensor);
 // Returns seeded random numbers; a list gets one element. `dims` are those of the tensors.
 Result<RunValue> RandomValue(const Graph& graph, ValueId input, const Dims& dims,
                              std::mt19937_64& random);

@@ -12,6 +12,7 @@
 #include "delegates/builtin.h"
 #include "tools/files/plugin_file.h"
 #include "tools/msrun/model_source.h"
+#include "tools/msrun/training_workload.h"
 #include "tools/msrun/value_files.h"
 #include "tools/tensors/npy.h"
 #include "tools/tensors/sizes.h"
@@ -129,6 +130,20 @@ Result<CompileOptions> CompileOptionsFor(const Arguments& a, const Environment& 
   return options;
 }
 
+namespace {
+
+// The model, or its training form.
+Result<Module> ModuleFor(const Arguments& a, Io* io) {
+  zoo::Options options;
+  options.image = a.image;
+  Result<Module> model =
+      IsZooName(a.model) ? BuildFromZoo(a.model, options) : ReadModel(io, a.model);
+  if (!model.ok() || a.training.empty()) return model;
+  return TrainingFormOf(a, *std::move(model));
+}
+
+}  // namespace
+
 Result<Workload> Prepare(const Arguments& a) {
   Workload w;
   MSRT_ASSIGN_OR_RETURN(const auto pairs, SplitPairs("--input", a.inputs));
@@ -139,7 +154,7 @@ Result<Workload> Prepare(const Arguments& a) {
   // is read twice.
   std::vector<Dims> sizes;
   {
-    MSRT_ASSIGN_OR_RETURN(const Module module, ReadModel(env->io, a.model));
+    MSRT_ASSIGN_OR_RETURN(const Module module, ModuleFor(a, env->io));
     MSRT_RETURN_IF_ERROR(CheckForModel(a, files, module.main()));
     MSRT_ASSIGN_OR_RETURN(sizes, SizesOf(a, files, module));
     for (size_t i = 0; i < sizes.size(); ++i) {
@@ -148,7 +163,14 @@ Result<Workload> Prepare(const Arguments& a) {
     }
   }
   const StopWatch watch;
-  MSRT_ASSIGN_OR_RETURN(w.model, CompileNamed(env, a.model, options));
+  int64_t classes = 0;
+  if (a.training.empty() && a.image == 0) {
+    MSRT_ASSIGN_OR_RETURN(w.model, CompileNamed(env, a.model, options));
+  } else {
+    MSRT_ASSIGN_OR_RETURN(Module module, ModuleFor(a, env->io));
+    if (!a.training.empty()) classes = ClassesOf(module);
+    MSRT_ASSIGN_OR_RETURN(w.model, CompileModule(env, std::move(module), options));
+  }
   MSRT_ASSIGN_OR_RETURN(w.session, Session::Create(w.model, 0, {.memory_cap_bytes = a.memory_cap}));
   w.load_millis = watch.Millis();
 
@@ -159,6 +181,9 @@ Result<Workload> Prepare(const Arguments& a) {
     RunValue value;
     if (file != files.end()) {
       MSRT_ASSIGN_OR_RETURN(value, ReadValue(file->second, graph.value(graph.inputs[i]).type));
+    } else if (!a.training.empty()) {
+      MSRT_ASSIGN_OR_RETURN(value,
+                            RandomTrainingValue(graph, graph.inputs[i], sizes[i], classes, random));
     } else {
       MSRT_ASSIGN_OR_RETURN(value, RandomValue(graph, graph.inputs[i], sizes[i], random));
     }

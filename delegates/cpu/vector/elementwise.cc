@@ -11,6 +11,17 @@ void UnaryOf(const float* x, float* y, int64_t count, float alpha, float beta) {
   for (int64_t i = 0; i < count; ++i) y[i] = F::Of(x[i], alpha, beta);
 }
 
+void ReluGradient(const float* grad, const float* other, float* y, int64_t count) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) y[i] = other[i] > 0 ? grad[i] : 0.0f;
+}
+
+template <typename Slope>
+void SlopeGradient(const float* grad, const float* other, float* y, int64_t count) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) y[i] = grad[i] * Slope::Of(other[i]);
+}
+
 // `Columns` is the number of columns where it is small and fixed, so that a line is one or two
 // vectors; 0: as many as there are.
 template <typename F, Spread kSpread, int Columns>
@@ -104,6 +115,9 @@ void FillElementwise(Loops* loops) {
   FillBinary<Div>(Binary::kDiv, loops);
   FillBinary<Max>(Binary::kMax, loops);
   FillBinary<Min>(Binary::kMin, loops);
+  loops->relu_gradient = ReluGradient;
+  loops->gelu_gradient = SlopeGradient<GeluSlope>;
+  loops->gelu_tanh_gradient = SlopeGradient<GeluTanhSlope>;
   loops->affine_by_line = AffineByLine;
   loops->affine_by_column = AffineByColumn;
 }

@@ -89,6 +89,21 @@ struct Ceil {
   static float Of(float x, float, float) { return __builtin_ceilf(x); }
 };
 
+// Slopes of Gelu: Phi(x) + x * phi(x) with the normal distribution Phi and its density phi, and
+// the derivative of x * (1 + tanh(u)) / 2 with u = c * (x + k * x^3).
+struct GeluSlope {
+  static float Of(float x) {
+    const float bell = 0.39894228f * Exp(-0.5f * x * x);
+    return 0.5f * (1.0f + Erf(x * 0.70710678f)) + x * bell;
+  }
+};
+struct GeluTanhSlope {
+  static float Of(float x) {
+    const float c = 0.79788456f, k = 0.044715f, t = Tanh(c * x * (1.0f + k * x * x));
+    return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * c * (1.0f + 3.0f * k * x * x);
+  }
+};
+
 struct Add {
   static float Of(float a, float b) { return a + b; }
 };

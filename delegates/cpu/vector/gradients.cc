@@ -1,11 +1,12 @@
 // Sums over a batch and what is applied with them: normalization in training and its gradient; the
 // gradient of a maximum.
 #include "delegates/cpu/vector/parts.h"
+#include "delegates/cpu/vector/vector.h"
 
 namespace msrt::cpu::MSRT_CPU_ISA {
 namespace {
 
-constexpr int64_t kLanes = 32;  // independent sums of a row
+constexpr int64_t kSums = 32;   // independent sums of a row
 constexpr int64_t kRun = 64;    // elements of a lane, or lines, before a sum goes into the double
 constexpr int64_t kTile = 32;   // columns at once, whose sums stay in registers
 
@@ -20,17 +21,17 @@ template <bool kSquares>
 void SumLine(const float* factor, const float* x, float center, int64_t count, double* sum,
              double* products) {
   int64_t i = 0;
-  while (count - i >= kLanes) {
-    float s[kLanes] = {}, p[kLanes] = {};
-    const int64_t rounds = (count - i) / kLanes, depth = rounds < kRun ? rounds : kRun;
-    for (int64_t r = 0; r < depth; ++r, i += kLanes) {
-      for (int64_t k = 0; k < kLanes; ++k) {
+  while (count - i >= kSums) {
+    float s[kSums] = {}, p[kSums] = {};
+    const int64_t rounds = (count - i) / kSums, depth = rounds < kRun ? rounds : kRun;
+    for (int64_t r = 0; r < depth; ++r, i += kSums) {
+      for (int64_t k = 0; k < kSums; ++k) {
         const float centred = x[i + k] - center, u = FactorOf<kSquares>(factor, i + k, centred);
         s[k] += u;
         p[k] += u * centred;
       }
     }
-    for (int64_t k = 0; k < kLanes; ++k) {
+    for (int64_t k = 0; k < kSums; ++k) {
       *sum += static_cast<double>(s[k]);
       *products += static_cast<double>(p[k]);
     }
@@ -110,11 +111,11 @@ void LayerGradient(const LayerGradientRow& a) {
   double sum = 0, products = 0;
   int64_t i = 0;
   while (i < a.count) {
-    const int64_t left = a.count - i, run = left < kLanes * kRun ? left : kLanes * kRun;
-    float s[kLanes] = {}, p[kLanes] = {};
-    const int64_t whole = run / kLanes * kLanes;
-    for (int64_t j = 0; j < whole; j += kLanes) {
-      for (int64_t k = 0; k < kLanes; ++k) {
+    const int64_t left = a.count - i, run = left < kSums * kRun ? left : kSums * kRun;
+    float s[kSums] = {}, p[kSums] = {};
+    const int64_t whole = run / kSums * kSums;
+    for (int64_t j = 0; j < whole; j += kSums) {
+      for (int64_t k = 0; k < kSums; ++k) {
         const int64_t at = i + j + k;
         const float w = a.grad[at] * a.scale[at];
         s[k] += w;
@@ -127,7 +128,7 @@ void LayerGradient(const LayerGradientRow& a) {
       s[k] += w;
       p[k] += w * ((a.x[at] - a.mean) * a.inverse);
     }
-    for (int64_t k = 0; k < kLanes; ++k) {
+    for (int64_t k = 0; k < kSums; ++k) {
       sum += static_cast<double>(s[k]);
       products += static_cast<double>(p[k]);
     }
@@ -144,35 +145,45 @@ void LayerGradient(const LayerGradientRow& a) {
 }
 
 // The first of equal elements is the greatest; a NaN is greater than everything.
-template <int64_t Width>
-void AddToGreatestOf(const float* const* taps, float* const* results, int64_t count,
-                     const float* grad, int64_t first, int64_t columns) {
-  const int64_t width = Width > 0 ? Width : columns;
-  constexpr int64_t kMost = 16;
-  float best[kMost];
-  int32_t where[kMost];
-  for (int64_t k = 0; k < width; ++k) best[k] = taps[0][first + k], where[k] = 0;
+template <int L>
+inline __attribute__((always_inline)) void AddToGreatestOf(const float* const* taps,
+                                                           float* const* results, int64_t count,
+                                                           const float* grad, int64_t first) {
+  using V = Vector<L>;
+  using Mask = decltype(V{} <= V{});
+  V best = Load<L>(taps[0] + first);
+  Mask where{};
   for (int64_t t = 1; t < count; ++t) {
-    const float* x = taps[t] + first;
-    for (int64_t k = 0; k < width; ++k) {
-      const bool greater = (x[k] > best[k]) | ((x[k] != x[k]) & (best[k] == best[k]));
-      best[k] = greater ? x[k] : best[k];
-      where[k] = greater ? static_cast<int32_t>(t) : where[k];
-    }
+    const V x = Load<L>(taps[t] + first);
+    const Mask greater = ~(x <= best) & (best == best);
+    best = greater ? x : best;
+    where = greater ? Mask{} + static_cast<int32_t>(t) : where;
   }
+  const V share = Load<L>(grad + first);
   for (int64_t t = 0; t < count; ++t) {
-    float* y = results[t] + first;
-    for (int64_t k = 0; k < width; ++k)
-      y[k] += where[k] == static_cast<int32_t>(t) ? grad[first + k] : 0.0f;
+    const Mask here = where == Mask{} + static_cast<int32_t>(t);
+    float* const y = results[t] + first;
+    Store<L>(Load<L>(y) + (here ? share : V{}), y);
   }
 }
 
 void AddToGreatest(const float* const* taps, float* const* results, int64_t count,
                    const float* grad, int64_t columns) {
   if (count == 0) return;
+  constexpr int kWide = cpu::MSRT_CPU_ISA::kLanes;
   int64_t c = 0;
-  for (; c + 16 <= columns; c += 16) AddToGreatestOf<16>(taps, results, count, grad, c, 16);
-  if (c < columns) AddToGreatestOf<0>(taps, results, count, grad, c, columns - c);
+  for (; c + kWide <= columns; c += kWide) AddToGreatestOf<kWide>(taps, results, count, grad, c);
+  for (; c + 4 <= columns; c += 4) AddToGreatestOf<4>(taps, results, count, grad, c);
+  for (; c < columns; ++c) {
+    float best = taps[0][c];
+    int64_t where = 0;
+    for (int64_t t = 1; t < count; ++t) {
+      const float x = taps[t][c];
+      if (x <= best || best != best) continue;
+      best = x, where = t;
+    }
+    for (int64_t t = 0; t < count; ++t) results[t][c] += t == where ? grad[c] : 0.0f;
+  }
 }
 
 }  // namespace
