@@ -164,7 +164,8 @@ class Campaign:
         if code in (0, None):
             problems.append("the job hangs" if code is None else "the job claims success")
         how = "does not respond" if sign == signal.SIGSTOP else "was killed by signal 9"
-        culprit = re.compile(rf"rank {victim} on host '.*' \(process {found[victim]}\).* {how}")
+        # The host and the process of a rank are known when it has joined.
+        culprit = re.compile(rf"rank {victim} (on host '.*' \(process {found[victim]}\).* )?{how}")
         launcher = next((line for _, line in job.lines if line.startswith("msrun launch: ") and culprit.search(line)), "")
         if not launcher:
             problems.append(f"the launcher did not name it:\n{job.text()}\n")
