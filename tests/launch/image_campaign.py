@@ -5,8 +5,8 @@ process may be left, no result may look complete, and --resume must complete it 
 usage: image_campaign.py BIN_DIR [--kills 200] [--stops 50] [--limit 0.5] [--engine shm] [--seed 0]
 
 N is 2, 3 or 4; the executors halo, stream and tiles take turns. A survivor must print the name of the rank within 1 s after the kill, or
-within 1 s after --limit, the seconds after which a silent rank is suspected. For a rank that had not joined the job yet, the launcher does.
-Stops come after the job has begun to write. Prints a line for each fault and exits with 1 if one had a
+within 1 s after --limit, the seconds after which a silent rank is suspected. The launcher always names it; a survivor that
+had not begun its first operation may end without a message, and is counted. Stops come after the job has begun to write. Prints a line for each fault and exits with 1 if one had a
 problem. The suite runs a few faults.
 """
 import argparse
@@ -85,6 +85,7 @@ class Campaign:
     def __init__(self, options):
         self.options, self.random = options, random.Random(options.seed)
         self.msrun = os.path.join(os.path.abspath(options.bin), "msrun")
+        self.silent = 0  # survivors that launch ended while they started
         self.delays = {signal.SIGKILL: [], signal.SIGSTOP: []}
         with open("model.onnx", "wb") as f:
             f.write(models.dilated(8))
@@ -163,7 +164,7 @@ class Campaign:
         problems, limit = [], (self.options.limit if sign == signal.SIGSTOP else 0)
         if code in (0, None):
             problems.append("the job hangs" if code is None else "the job claims success")
-        how = "does not respond" if sign == signal.SIGSTOP else "was killed by signal 9"
+        how = "does not respond" if sign == signal.SIGSTOP else "(was killed by signal 9|lost its connection)"
         # The host and the process of a rank are known when it has joined.
         culprit = re.compile(rf"rank {victim} (on host '.*' \(process {found[victim]}\).* )?{how}")
         launcher = next((line for _, line in job.lines if line.startswith("msrun launch: ") and culprit.search(line)), "")
@@ -171,7 +172,10 @@ class Campaign:
             problems.append(f"the launcher did not name it:\n{job.text()}\n")
         for rank in range(ranks):
             when = [t for t, line in job.lines if (m := LINE.match(line)) and int(m[1]) == rank and culprit.search(m[2])]
-            if rank == victim or (not when and f"rank {rank} is not there yet" in launcher):
+            if rank == victim:
+                continue
+            if not when and re.search(rf"rank {rank} is (not there yet|before its first operation)", launcher):
+                self.silent += 1
                 continue
             if not when:
                 problems.append(f"rank {rank} did not name it:\n{job.text()}\n")
@@ -193,7 +197,8 @@ class Campaign:
             bad += bool(problems)
         delays = sorted(self.delays[sign])
         print(f"{signal.Signals(sign).name}: {done} faults, {bad} bad" + (f"; survivors named the rank, median {delays[len(delays) // 2]:.3f} s, "
-              f"largest {delays[-1]:.3f} s{' after the limit' if sign == signal.SIGSTOP else ''}" if delays else ""), flush=True)
+              f"largest {delays[-1]:.3f} s{' after the limit' if sign == signal.SIGSTOP else ''}" if delays else "") + f"; {self.silent} were ended silently in their start", flush=True)
+        self.silent = 0
         return bad + (done < count)
 
 
