@@ -96,8 +96,8 @@ class Campaign:
             self.whole = f.read()
         self.seconds = {}  # that a job takes, by ranks and executor
 
-    def job(self, ranks, executor, *more):
-        launch = [self.msrun, "launch", "-n", str(ranks), "--grace", "1", "--timeout", str(self.options.limit)]
+    def job(self, ranks, executor, *more, limit=None):
+        launch = [self.msrun, "launch", "-n", str(ranks), "--grace", "1", *(("--timeout", str(limit)) if limit else ())]
         launch += ["--engine", self.options.engine] if self.options.engine else []
         return [*launch, "--", self.msrun, "image", "model.msrt", "in.npy", "out.npy", "--executor", executor, *EXECUTORS[executor],
                 "--threads", "1", "--sync", "0", "--quiet", *more]
@@ -128,7 +128,7 @@ class Campaign:
         """Returns the problems of one job, or nothing if it had ended before the fault."""
         span = self.duration(ranks, executor)
         self.clean()
-        job = Launched(self.job(ranks, executor))
+        job = Launched(self.job(ranks, executor, limit=self.options.limit if sign == signal.SIGSTOP else None))
         found = {}
         wait_until(lambda: found.update(ranks_of(job.process.pid)) or len(found) == ranks or job.process.poll() is not None, 10)
         if sign == signal.SIGSTOP:  # before it has joined, a silent rank cannot be told from a slow one
@@ -164,9 +164,9 @@ class Campaign:
         problems, limit = [], (self.options.limit if sign == signal.SIGSTOP else 0)
         if code in (0, None):
             problems.append("the job hangs" if code is None else "the job claims success")
-        how = "does not respond" if sign == signal.SIGSTOP else "(was killed by signal 9|lost its connection)"
-        # The host and the process of a rank are known when it has joined.
-        culprit = re.compile(rf"rank {victim} (on host '.*' \(process {found[victim]}\).* )?{how}")
+        how = "does not respond" if sign == signal.SIGSTOP else "(was killed by signal 9|lost its connection|has ended without closing)"
+        # Host and process are known when the rank has joined. The engine shm names a peer without its host.
+        culprit = re.compile(rf"rank {victim} (on host '[^']*' )?(\(process {found[victim]}\) )?{how}")
         launcher = next((line for _, line in job.lines if line.startswith("msrun launch: ") and culprit.search(line)), "")
         if not launcher:
             problems.append(f"the launcher did not name it:\n{job.text()}\n")
