@@ -53,7 +53,7 @@ PieceSteps::PieceSteps(const PieceBinder& binder, const PieceRequest& request,
 Status PieceSteps::Make() {
   FindSources();
   MSRT_RETURN_IF_ERROR(CheckSources());
-  FindNeeded();
+  MSRT_RETURN_IF_ERROR(FindNeeded());
   std::vector<bool> copied(parts_.size());  // by buffer: the result of a transfer
   for (const Step& step : program_.steps) {
     if (IsTransfer(step)) copied[step.outputs[0]] = true;
@@ -139,9 +139,12 @@ BufferId PieceSteps::BufferForTarget(ValueId value) const {
 
 // A step with nodes runs if one of them has a piece; a transfer, if its result is needed and does
 // not exist.
-void PieceSteps::FindNeeded() {
+Status PieceSteps::FindNeeded() {
   for (const PieceTensor& target : request_.targets) {
     target_buffers_.push_back(BufferForTarget(target.value));
+    if (target_buffers_.back() == kNoBuffer)
+      return Unsupported("value '", graph_.value(target.value).name,
+                         "' is inside a step of several nodes, which does not store it");
     if (!target.box.empty()) needed_[target_buffers_.back()] = true;
   }
   for (size_t s = program_.steps.size(); s-- > 0;) {
@@ -157,6 +160,7 @@ void PieceSteps::FindNeeded() {
       if (b != kNoBuffer && RequiredOf(b)) needed_[b] = true;
     }
   }
+  return OkStatus();
 }
 
 // ---- parts --------------------------------------------------------------------------------------

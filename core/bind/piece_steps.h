@@ -36,7 +36,7 @@ class PieceSteps {
   // Before steps are made.
   void FindSources();
   Status CheckSources() const;
-  void FindNeeded();
+  Status FindNeeded();
   BufferId BufferForTarget(ValueId value) const;
 
   // Parts.

@@ -56,6 +56,7 @@ Result<std::shared_ptr<const CompiledModel>> CompileForImage(
     CompileOptions options) {
   MSRT_RETURN_IF_ERROR(SetImageSize(size, &module));
   options.place.exact = true;
+  options.place.single_nodes = true;
   options.prepare_first_run = false;
   return CompileModule(std::move(environment), std::move(module), options);
 }

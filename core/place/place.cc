@@ -292,6 +292,8 @@ std::string Placer::WhyRefused(uint32_t d, const Candidate& c) const {
     return "it does not name its arithmetic, which accuracy 'exact' requires";
   if (c.reduced && !options_.reduced)
     return "it rounds to fewer bits, which only accuracy 'fast' allows";
+  if (options_.single_nodes && c.nodes.size() > 1)
+    return "it joins nodes, and images need the values between them";
   for (uint32_t n : c.nodes) {
     const Node& node = graph_.graph().nodes[n];
     if (node.def != nullptr && node.def->effect == Effect::kState)

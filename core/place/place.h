@@ -29,6 +29,8 @@ struct PlaceOptions {
   std::shared_ptr<const CostTable> costs;  // measured costs, which replace estimates; null: none
   bool exact = false;                      // each node has the arithmetic of ChooseArithmetic
   bool reduced = false;  // also candidates that compute with fewer bits than their types have
+  // No candidates of several nodes: strips of an image keep rows of any value between two nodes.
+  bool single_nodes = false;
   bool strict =
       false;  // a failing delegate fails the model; otherwise the graph is placed again without it
 };

@@ -4,54 +4,28 @@
 usage: hosts_test.py BIN_DIR [unittest options]
 """
 import os
-import random
 import re
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import launching  # noqa: E402
 from launching import Running, alive, tool  # noqa: E402
+from namespaces import TwoHosts, ip, namespaces_permitted  # noqa: E402
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
-def ip(*words):
-    subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
-
-
-def namespaces_permitted():
-    """The reason why not, or nothing."""
-    name = f"msrt{os.getpid()}t"
-    try:
-        ip("netns", "add", name)
-        ip("netns", "exec", name, "ip", "link", "set", "lo", "up")
-        ip("netns", "del", name)
-    except (OSError, subprocess.CalledProcessError) as e:
-        return f"network namespaces cannot be made here: {getattr(e, 'stderr', None) or e}".strip()
-    return ""
-
-
 class HostsTest(unittest.TestCase):
-    """`here` is the namespace of launch and of the ranks on localhost, `there` is the other host."""
+    """The job runs on two hosts, with two ranks each."""
 
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        number = f"{os.getpid()}x{random.randrange(1000)}"
-        self.here, self.there, self.wire = (f"msrt{number}{end}" for end in "abw")
-        for name in (self.here, self.there, self.wire):
-            ip("netns", "add", name)
-            self.addCleanup(ip, "netns", "del", name)
-            ip("-n", name, "link", "set", "lo", "up")
-
-    def connect(self):
-        """A cable between the two hosts."""
-        ip("-n", self.here, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", self.there)
-        self.give_addresses()
+        self.hosts = TwoHosts()
+        self.addCleanup(self.hosts.close)
+        self.here, self.there, self.wire = self.hosts.here, self.hosts.there, self.hosts.wire
+        self.connect = self.hosts.connect
 
     def connect_badly(self, delay_ms, loss):
         """A cable that delays all frames and loses some."""
@@ -59,7 +33,7 @@ class HostsTest(unittest.TestCase):
         ip("-n", self.there, "link", "add", "eth0", "type", "veth", "peer", "name", "right", "netns", self.wire)
         for name in ("left", "right"):
             ip("-n", self.wire, "link", "set", name, "up")
-        self.give_addresses()
+        self.hosts.give_addresses()
         wire = subprocess.Popen(["ip", "netns", "exec", self.wire, sys.executable, os.path.join(FOLDER, "wire.py"), "left", "right",
                                  str(delay_ms), str(loss), "1"], stdout=subprocess.PIPE)
         self.addCleanup(wire.stdout.close)
@@ -67,18 +41,8 @@ class HostsTest(unittest.TestCase):
         self.addCleanup(wire.kill)
         self.assertEqual(wire.stdout.readline(), b"ready\n")
 
-    def give_addresses(self):
-        for number, name in enumerate((self.here, self.there), 1):
-            ip("-n", name, "addr", "add", f"10.77.0.{number}/24", "dev", "eth0")
-            ip("-n", name, "link", "set", "eth0", "up")
-
     def launch(self, *command, timeout=10, engine=""):
-        hosts = os.path.join(self.folder.name, "hosts")
-        with open(hosts, "w") as f:
-            f.write(f"localhost slots=2\n{self.there} slots=2\n")
-        return Running("--hosts", hosts, "--rsh", "ip netns exec {host} sh -c", "--address", "10.77.0.1", "--timeout", str(timeout),
-                       "--engine", engine, "--", *command,
-                       command=["ip", "netns", "exec", self.here, tool("msrun"), "launch"])
+        return Running("--timeout", str(timeout), "--engine", engine, "--", *command, command=self.hosts.launch(tool("msrun"), 2, 2))
 
     def works(self, steps):
         began = time.monotonic()

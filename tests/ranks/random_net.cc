@@ -9,10 +9,11 @@ using Ints = std::vector<int64_t>;
 
 class Drawing {
  public:
-  explicit Drawing(std::mt19937* random) : random_(*random) {
+  Drawing(int64_t max_batch, std::mt19937* random) : random_(*random) {
     net_.module.graphs.emplace_back().name = "main";
     net_.module.entries = {0};
-    net_.image = {Pick(1, 8) == 1 ? 2 : 1, Pick(1, 4), Pick(8, 40), Pick(8, 32)};
+    const int64_t batch = Pick(1, 8) == 1 ? max_batch : 1;
+    net_.image = {batch, Pick(1, 4), Pick(8, 48), Pick(5, 32)};
   }
 
   std::optional<RandomNet> Run() {
@@ -34,7 +35,7 @@ class Drawing {
 
  private:
   using Layer = ValueId (Drawing::*)(ValueId);
-  static const Layer kLayers[18];
+  static const Layer kLayers[20];
 
   Graph& graph() { return net_.module.graphs[0]; }
   int64_t Pick(int64_t low, int64_t high) {
@@ -55,7 +56,7 @@ class Drawing {
     const ValueId first = inputs[0];
     auto out =
         builder_->Add(op, StrCat(op, graph().nodes.size()), std::move(inputs), std::move(attrs));
-    constexpr int64_t kMaxElements = 50000;
+    constexpr int64_t kMaxElements = 80000;
     failed_ = !out.ok();
     if (failed_) return first;
     const Type& type = graph().value(*out).type;
@@ -83,6 +84,14 @@ class Drawing {
                {"dilations", Ints{Pick(1, 3), Pick(1, 3)}},
                {"pads", Pads(3)},
                {"group", groups}});
+  }
+  // Enough channels for Winograd's arithmetic, whose tiles pieces must not cut.
+  ValueId WideConv(ValueId x) {
+    const int64_t in = DimsOf(x)[1], wide = 32 + 16 * Pick(0, 1);
+    if (in < 32) x = Op("Conv", {x, Weight({wide, in, 1, 1}), Weight({wide})});
+    const int64_t channels = DimsOf(x)[1], pad = Pick(0, 1);
+    return Op("Conv", {x, Weight({32, channels, 3, 3}, -0.1f, 0.1f), Weight({32})},
+              {{"pads", Ints{pad, pad, pad, pad}}});
   }
   ValueId ConvRelu(ValueId x) { return Op("Relu", {Conv(x)}); }
   ValueId Pool(ValueId x) {
@@ -159,6 +168,15 @@ class Drawing {
     return Op("GroupNormalization", {x, scale, bias},
               {{"num_groups", channels % 2 == 0 ? int64_t{2} : int64_t{1}}});
   }
+  // Over the channels of each position.
+  ValueId LayerNorm(ValueId x) {
+    const int64_t channels = DimsOf(x)[1];
+    const ValueId last = Op("Transpose", {x}, {{"perm", Ints{0, 2, 3, 1}}});
+    const ValueId y =
+        Op("LayerNormalization", {last, Weight({channels}, 0.5f, 1.5f), Weight({channels})},
+           {{"axis", int64_t{-1}}});
+    return Op("Transpose", {y}, {{"perm", Ints{0, 3, 1, 2}}});
+  }
   // Over all positions of each channel.
   ValueId Softmax(ValueId x) {
     const Dims d = DimsOf(x);
@@ -182,14 +200,17 @@ class Drawing {
 };
 
 const Drawing::Layer Drawing::kLayers[] = {
-    &Drawing::Conv, &Drawing::Conv,      &Drawing::Conv,       &Drawing::ConvRelu, &Drawing::Conv,
-    &Drawing::Pool, &Drawing::Pool,      &Drawing::Transposed, &Drawing::Resize,   &Drawing::Resize,
-    &Drawing::Pad,  &Drawing::Pointwise, &Drawing::Skip,       &Drawing::Skip,     &Drawing::Excite,
-    &Drawing::Norm, &Drawing::Softmax,   &Drawing::Shuffle};
+    &Drawing::Conv,      &Drawing::Conv,    &Drawing::Conv,    &Drawing::ConvRelu,
+    &Drawing::Conv,      &Drawing::Pool,    &Drawing::Pool,    &Drawing::Transposed,
+    &Drawing::Resize,    &Drawing::Resize,  &Drawing::Pad,     &Drawing::Pointwise,
+    &Drawing::Skip,      &Drawing::Skip,    &Drawing::Excite,  &Drawing::Norm,
+    &Drawing::LayerNorm, &Drawing::Softmax, &Drawing::Shuffle, &Drawing::WideConv};
 
 }  // namespace
 
-std::optional<RandomNet> DrawNet(std::mt19937* random) { return Drawing(random).Run(); }
+std::optional<RandomNet> DrawNet(int64_t max_batch, std::mt19937* random) {
+  return Drawing(max_batch, random).Run();
+}
 
 SplitOptions DrawSplit(const Dims& image, std::mt19937* random) {
   const auto pick = [&](int n) { return static_cast<int>((*random)() % static_cast<uint32_t>(n)); };

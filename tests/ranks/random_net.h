@@ -17,9 +17,10 @@ struct RandomNet {
 };
 
 // A chain of 1 to 8 layers with skips: convolutions (kernels 1 to 7, strides 1 to 4, dilations 1 to
-// 3, groups), pools, transposed convolutions, resizes, pads, statistics of the whole image. Returns
-// nothing if the layers drawn do not fit together.
-std::optional<RandomNet> DrawNet(std::mt19937* random);
+// 3, groups, some wide enough for Winograd's arithmetic), pools, transposed convolutions, resizes,
+// pads, statistics of the whole image. A batch of `max_batch` or 1. Returns nothing if the layers
+// drawn do not fit together.
+std::optional<RandomNet> DrawNet(int64_t max_batch, std::mt19937* random);
 
 // 1 to 8 ranks along one or two dims, in parts of any sizes, with random rules.
 SplitOptions DrawSplit(const Dims& image, std::mt19937* random);

@@ -370,11 +370,21 @@ class Image(ToolCase):
         self.assertEqual(self.read("in.npy"), before)
 
     def test_empty_layer_is_named(self):
-        nodes = [onnx.node("Conv", ["x", "w"], ["a"], "narrow", kernel_shape=[9, 9]), onnx.node("Relu", ["a"], ["y"])]
-        model = onnx.model(onnx.graph(nodes, [onnx.value("x", [1, 3, "h", "w"])], [onnx.value("y", [1, 2, "a", "b"])],
-                                      [files.weights("w", [2, 3, 9, 9], 1)]))
+        def model(nodes, kernel):
+            return onnx.model(onnx.graph(nodes, [onnx.value("x", [1, 3, "h", "w"])], [onnx.value("y", [1, 2, "a", "b"])],
+                                         [files.weights("w", [2, 3, kernel, kernel], 1)]))
+        convolution = [onnx.node("Conv", ["x", "w"], ["a"], "wide_layer", kernel_shape=[9, 9]), onnx.node("Relu", ["a"], ["y"])]
+        pool = [onnx.node("Conv", ["x", "w"], ["a"], "half", kernel_shape=[3, 3], strides=[2, 2]),
+                onnx.node("MaxPool", ["a"], ["b"], "deep_pool", kernel_shape=[4, 4]), onnx.node("Relu", ["b"], ["y"])]
         small = self.npy("small.npy", [1] * (3 * 8 * 20), 8, 20)
-        self.refuse("8 x 20", self.converted("narrow", model), small, self.path("out.npy"))
+        for name, nodes, kernel, why in (("wide_layer", convolution, 9, "the kernel spans 9 elements of spatial axis 0, which has only 8"),
+                                         ("deep_pool", pool, 3, "the kernel spans 4 elements of spatial axis 0, which has only 3")):
+            network = self.converted(name, model(nodes, kernel))
+            for split in ((), ("--split", "2x1")):
+                done = self.image(network, small, self.path("out.npy"), *split, code=1)
+                for said in ("8 x 20", f"'{name}'", why):
+                    self.assertIn(said, done.stderr)
+                self.assertFalse(os.path.exists(self.path("out.npy")), "a result looks complete")
 
     def test_insufficient_memory_names_the_amount(self):
         source = self.npy("in.npy")
