@@ -35,16 +35,6 @@ int64_t CountNote(const Checkpoint& checkpoint, std::string_view name) {
   return std::strtoll(std::string(NoteOf(checkpoint, name)).c_str(), nullptr, 10);
 }
 
-// The classes of the model, which may have more than the data; 0: not known before it runs.
-int64_t ClassesOf(const Module& module) {
-  for (const Graph& graph : module.graphs) {
-    if (graph.name != kEvalEntry) continue;
-    const Type& output = graph.value(graph.outputs[0]).type;
-    if (output.rank_known && output.rank() >= 2 && IsKnown(output.dims[1])) return output.dims[1];
-  }
-  return 0;
-}
-
 class Loop {
  public:
   explicit Loop(const TrainSetup& setup) : s_(setup), a_(setup.options) {}
@@ -376,7 +366,8 @@ Result<MetricSums> EvaluateClasses(Trainer* trainer, const Dataset& data, int64_
                                    bool probabilities, const std::atomic<bool>* stop,
                                    const TrainRanks& ranks, bool fixed_sums) {
   MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchReader> reader, data.Batches(0));
-  RankMetrics metrics(ranks, fixed_sums, std::max(classes, ClassesOf(trainer->module())));
+  // The model may have more classes than the data.
+  RankMetrics metrics(ranks, fixed_sums, std::max(classes, OutputClasses(trainer->module())));
   while (true) {
     // Other ranks would wait for one that stops here.
     if (stop != nullptr && stop->load() && ranks.size() == 1)

@@ -488,6 +488,14 @@ bool HasClassTargets(const Module& training) {
                      [&](ValueId v) { return graph.value(v).name == "correct"; });
 }
 
+int64_t OutputClasses(const Module& training) {
+  const Result<size_t> eval = FindEntry(training, kEvalEntry);
+  if (!eval.ok()) return 0;
+  const Graph& graph = training.graphs[training.entries[*eval]];
+  const Type& scores = graph.value(graph.outputs[0]).type;
+  return scores.rank_known && scores.rank() > 1 && IsKnown(scores.dims[1]) ? scores.dims[1] : 0;
+}
+
 bool HasProbabilities(const Graph& graph) {
   if (graph.outputs.empty()) return false;
   for (const Node& node : graph.nodes) {

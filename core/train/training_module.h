@@ -42,6 +42,9 @@ std::string_view MetadataOf(const Module& module, std::string_view key);
 Result<size_t> FindEntry(const Module& module, std::string_view name);
 // Whether the loss compares scores with numbers of classes. Requires a training module.
 bool HasClassTargets(const Module& training);
+// Returns the number of classes between which the model's first output decides: its second dim. 0:
+// not known.
+int64_t OutputClasses(const Module& training);
 // Whether the first output of a graph has probabilities: it is a Softmax.
 bool HasProbabilities(const Graph& graph);
 

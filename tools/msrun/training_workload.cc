@@ -12,14 +12,6 @@ Result<Module> TrainingFormOf(const Arguments& a, Module model) {
   return MakeTrainingModule(std::move(model), spec);
 }
 
-int64_t ClassesOf(const Module& training) {
-  const Result<size_t> eval = FindEntry(training, kEvalEntry);
-  if (!eval.ok()) return 1;
-  const Graph& graph = training.graphs[training.entries[*eval]];
-  const Type& scores = graph.value(graph.outputs[0]).type;
-  return scores.rank_known && scores.rank() > 1 && scores.dims[1] > 0 ? scores.dims[1] : 1;
-}
-
 Result<RunValue> RandomTrainingValue(const Graph& graph, ValueId input, const Dims& dims,
                                      int64_t classes, std::mt19937_64& random) {
   constexpr float kRate = 1e-4f;

@@ -14,9 +14,6 @@ namespace msrt {
 // if --loss says so.
 Result<Module> TrainingFormOf(const Arguments& arguments, Module model);
 
-// Returns the number of classes between which the model's output decides: its second dim.
-int64_t ClassesOf(const Module& training);
-
 // Returns a random value for an input of the training entry. Targets are classes that the model
 // has; the learning rate is so small that the parameters hardly move.
 Result<RunValue> RandomTrainingValue(const Graph& graph, ValueId input, const Dims& dims,

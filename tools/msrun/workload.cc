@@ -9,6 +9,7 @@
 
 #include "core/extend/plugin.h"
 #include "core/run/measure.h"
+#include "core/train/training_module.h"
 #include "delegates/builtin.h"
 #include "tools/files/plugin_file.h"
 #include "tools/msrun/model_source.h"
@@ -168,7 +169,7 @@ Result<Workload> Prepare(const Arguments& a) {
     MSRT_ASSIGN_OR_RETURN(w.model, CompileNamed(env, a.model, options));
   } else {
     MSRT_ASSIGN_OR_RETURN(Module module, ModuleFor(a, env->io));
-    if (!a.training.empty()) classes = ClassesOf(module);
+    if (!a.training.empty()) classes = std::max<int64_t>(1, OutputClasses(module));
     MSRT_ASSIGN_OR_RETURN(w.model, CompileModule(env, std::move(module), options));
   }
   MSRT_ASSIGN_OR_RETURN(w.session, Session::Create(w.model, 0, {.memory_cap_bytes = a.memory_cap}));
