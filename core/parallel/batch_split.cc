@@ -260,8 +260,12 @@ class BatchSplitter {
   static int AxisOf(const TensorMap& map, int dim) {
     if (!map.present || map.dropped) return -1;
     const DimMap& d = map.dims[static_cast<size_t>(dim)];
-    const bool same = d.kind == DimMap::Kind::kAffine && d.offset == 0 && d.step == 1;
-    return same ? d.axis : -1;
+    if (d.kind == DimMap::Kind::kAffine) return d.offset == 0 && d.step == 1 ? d.axis : -1;
+    if (d.kind != DimMap::Kind::kFunction) return -1;
+    for (int64_t i = 0; i < d.extent; ++i) {
+      if (d.Touched({i, i + 1}) != Interval{i, i + 1}) return -1;
+    }
+    return d.axis;
   }
   static bool Follows(const TensorMap& map, int axis) {
     for (const DimMap& d : map.dims) {

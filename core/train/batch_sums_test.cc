@@ -179,6 +179,18 @@ TEST(BatchSums, FixedSumsHaveTheSameBitsForAnyNumberOfRanks) {
   ExpectSameBitsForAnyRanks(Training({}, BatchSums::kFixed));
 }
 
+TEST(BatchSums, FixedSumsCoverWeightsIgnoredLabelsAndClipping) {
+  TrainingSpec spec;
+  spec.loss.ignore_index = -1;
+  spec.loss.label_smoothing = 0.1;
+  spec.class_weights = {1, 2, 0.5};
+  spec.clip_norm = 0.5;
+  spec.optimizer.kind = OptimizerKind::kAdamW;
+  spec.loss_scale.dynamic = true;
+  spec.loss_scale.initial = 1024;
+  ExpectSameBitsForAnyRanks(Training(spec, BatchSums::kFixed, /*ignores=*/true));
+}
+
 // A step with sums by shards is the ordinary step, apart from rounding.
 TEST(BatchSums, DividedStepsFollowTheUndivided) {
   const auto plain = Training({}, BatchSums::kAny)(nullptr, 0, 1);
