@@ -24,6 +24,8 @@ class ImageSource {
   virtual void ReadAhead(const ImageWindow& window) { (void)window; }
   // The memory that the source may hold between reads, for planning under a memory limit.
   virtual int64_t cache_bytes() const { return 0; }
+  // Lets the source hold up to so many bytes where a window needs more than cache_bytes().
+  virtual void AllowCache(int64_t bytes) { (void)bytes; }
   // How many blocks (tiles, strips or bands of rows) have been decoded so far.
   virtual int64_t decoded_blocks() const { return 0; }
 };

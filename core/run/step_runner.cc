@@ -115,8 +115,14 @@ Status StepRunner::Capture(Frame* frame, const Binding& binding, Replay* replay)
 
 Status StepRunner::RunSteps(Frame* frame, const Binding& binding,
                             FunctionRef<bool(QueueId)> which) {
+  const auto seconds = [&](const BoundStep& step) {
+    return frame->program().steps[step.step].seconds;
+  };
+  double all = 0, done = 0;
+  for (const BoundStep& step : binding.steps) all += context_.options.progress ? seconds(step) : 0;
   for (uint32_t i = 0; i < binding.steps.size(); ++i) {
     if (which(binding.steps[i].queue)) MSRT_RETURN_IF_ERROR(RunStep(frame, i));
+    if (all > 0) (*context_.options.progress)((done += seconds(binding.steps[i])) / all);
   }
   return OkStatus();
 }

@@ -121,6 +121,77 @@ class Image(ToolCase):
                 self.assertEqual(onnx.read_npy(self.path("out.npy"))[1], want, (before, executor))
                 self.assertEqual(len(report["ranks"]), 3)
 
+    def test_rows_that_two_ranks_compute_are_counted(self):
+        """The borders are so small that computing them twice costs less than a message."""
+        report = self.split("out.npy", "--split", "2x1")
+        self.assertEqual(report["plan"]["phases"][0]["executor"], "halo")
+        self.assertGreater(report["recomputed_rows"], 0)
+        self.assertLess(report["recomputed_rows"], 40)
+        self.assertGreater(report["peak_bytes"], 0)
+        self.assertLess(report["peak_bytes"], report["plan"]["peak_bytes"], "measured, without what the process held before")
+
+    def test_all_ranks_take_tiles_if_one_must(self):
+        """Rank 0 holds the results of all: the limit lets it compute tiles, the others rows, and none its whole part."""
+        rows, columns = 256, 24000
+        onnx.write_npy(self.path("in.npy"), (3, rows, columns), [], "|u1", "B")
+        with open(self.path("in.npy"), "ab") as f:
+            f.write(random.Random(3).randbytes(3 * rows * columns))
+        refused = self.image(self.model, self.path("in.npy"), self.path("x.npy"), "--executor", "stream", "--resume", "--memory", "1", code=1)
+        # The results of three other ranks pass through rank 0 in bands of 8 MiB.
+        rows_of_rank_0 = int(refused.stderr.split("set the limit to ")[1].split()[0]) + 3 * (8 << 20)
+        launch = (os.path.join(self.BIN, "msrun"), "launch", "-n", "4", "--")
+        report = self.split("split.npy", "--split", "2x2", "--memory", str(rows_of_rank_0 - (3 << 20)), before=launch)
+        self.assertEqual(report["plan"]["phases"][-1]["executor"], "tiles")
+        self.image(self.model, self.path("in.npy"), self.path("one.npy"))
+        self.assertEqual(self.read("split.npy"), self.read("one.npy"))
+
+    def test_each_block_is_decoded_once(self):
+        if not CODECS:
+            return
+        rows, columns = 700, 130
+        pixels = files.noise(3 * rows * columns, 4)
+        png = files.write_png(self.path("in.png"), 3, rows, columns, pixels)
+        tiff = files.write_tiff(self.path("in.tif"), 3, rows, columns, pixels)
+        counts = {}
+        for source in (png, tiff):
+            for more in (("--executor", "stream"), ("--executor", "stream", "--strip-rows", "7"), ("--executor", "tiles", "--tile", "200x64")):
+                self.image(self.model, source, self.path("out.npy"), *more, "--overwrite", "--json", self.path("r.json"))
+                with open(self.path("r.json"), encoding="utf-8") as f:
+                    counts.setdefault(source, []).append(json.load(f)["decoded_blocks"])
+        self.assertEqual(counts[tiff], [-(-rows // 16)] * 3)
+        self.assertEqual(counts[png], [counts[png][0]] * 3)
+        self.image(self.model, png, self.path("want.npy"), "--strip-rows", "1000")
+        self.assertEqual(self.read("out.npy"), self.read("want.npy"))
+
+    def test_stopped_rank_ends_the_job(self):
+        """Under mpirun nothing but the ranks themselves can notice it."""
+        if not (shutil.which("mpirun") and os.path.exists(os.path.join(self.BIN, "..", "lib", "libmsrt_comm_mpi.so"))):
+            self.skipTest("no MPI")
+        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        source = self.npy("tall.npy", files.noise(3 * 20000 * COLUMNS, 5), 20000)
+        for stopped, other in ((1, 0), (0, 1)):
+            pids = self.path(f"pid{stopped}.")
+            command = [os.path.join(self.BIN, "msrun"), "image", self.model, source, self.path("out.npy"), "--executor", "stream", "--strip-rows",
+                       "1", "--sync", "0", "--overwrite", "--timeout", "1"]
+            script = f'echo $$ > {pids}$OMPI_COMM_WORLD_RANK; exec "$@"'
+            job = subprocess.Popen(["mpirun", "--oversubscribe", "-n", "2", "sh", "-c", script, "sh", *command], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True, env=environment)
+            try:
+                while not os.path.exists(self.path("out.npy.part")):
+                    self.assertIsNone(job.poll())
+                    time.sleep(0.01)
+                time.sleep(0.5)
+                with open(pids + str(stopped), encoding="utf-8") as f:
+                    os.kill(int(f.read()), signal.SIGSTOP)
+                began = time.monotonic()
+                errors = job.communicate(timeout=60)[1]
+            finally:
+                job.kill()
+            self.assertNotEqual(job.returncode, 0)
+            self.assertRegex(errors, rf"rank {stopped} on host .* \(process \d+\) does not respond since .*was last seen .* of group .*, rank {other} is ")
+            self.assertLess(time.monotonic() - began, 10)
+            self.assertFalse(os.path.exists(self.path("out.npy")))
+
     def test_ranks_that_fail_leave_no_result(self):
         """The limit of the file's size stops rank 0, as a full disk does; the same ranks continue."""
         want = self.whole([float(p) for p in PIXELS])
