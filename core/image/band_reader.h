@@ -23,13 +23,15 @@ class BandReader {
         normalization_(normalization),
         work_(std::move(work)) {}
 
-  // Fills the memory with a box of the input, [1, bands, rows, columns]. Then decodes the next strip,
-  // or the next tile of a row of tiles, in the background.
+  // Fills the memory with a box of the input, [1, bands, rows, columns].
   Status Read(const Box& box, const TensorView& memory);
+  // Decodes a box in the background.
+  void ReadAhead(const Box& box);
 
  private:
+  // Whether these channels of the input are bands that follow each other.
+  bool Consecutive(Interval bands) const;
   Status ReadRows(const Box& box, float* data, const Dims& strides);
-  void ReadAhead(Interval rows, Interval columns);
 
   const std::shared_ptr<ImageSource> source_;
   const std::vector<int64_t> bands_;

@@ -86,6 +86,7 @@ class BlockSource final : public ImageSource {
   const ImageInfo& info() const override { return info_; }
   int64_t cache_bytes() const override { return base_cache_bytes_; }
   void AllowCache(int64_t bytes) override { allowed_cache_bytes_.store(bytes); }
+  int64_t block_rows() const override { return layout_.rows; }
   int64_t decoded_blocks() const override { return decoded_.load(); }
 
   Status Read(const ImageWindow& asked, const PixelBuffer& out) override {
@@ -110,6 +111,7 @@ class BlockSource final : public ImageSource {
   void ReadAhead(const ImageWindow& asked) override {
     const Result<ImageWindow> window = CheckWindow(info_, asked);
     if (!window.ok()) return;  // the read itself reports it
+    FitCache(*window);
     const std::lock_guard lock(ahead_mutex_);
     ahead_ = *window;
     read_row_.store(0, std::memory_order_relaxed);
@@ -134,10 +136,7 @@ class BlockSource final : public ImageSource {
     return bytes;
   }
 
-  // Windows that have only a part of the columns come several beside each other, each of which needs
-  // the same rows of blocks: these are kept, as far as it is allowed.
   void FitCache(const ImageWindow& window) {
-    if (window.cols == info_.width) return;
     const int64_t last = (window.row + window.rows - 1) / layout_.rows;
     const int64_t needed = BytesOfRows(last - window.row / layout_.rows + 1);
     cache_.Grow(std::min(needed, allowed_cache_bytes_.load()));
@@ -202,9 +201,9 @@ class BlockSource final : public ImageSource {
     }
   }
 
-  // The background thread: loads the blocks of the latest request, but no more than the cache holds,
-  // else the first of them would be gone before they are read, and none that a read has passed.
-  // Errors are left for the read.
+  // The background thread: loads the blocks of the latest request, but no more than the cache
+  // holds, else the first of them would be gone before they are read, and none that a read has
+  // passed. Errors are left for the read.
   void RunAhead() {
     std::unique_lock lock(ahead_mutex_);
     while (true) {

@@ -15,6 +15,7 @@
 #include "core/image/job_input.h"
 #include "core/image/job_ranks.h"
 #include "core/image/job_results.h"
+#include "core/image/phase_share.h"
 #include "core/image/split_explain.h"
 #include "core/image/stream_model.h"
 #include "core/model/load.h"
@@ -167,7 +168,8 @@ class ImageJob::Impl {
     for (ValueId v : module_.main().outputs) names_.push_back(module_.main().value(v).name);
     const ImageSize size{static_cast<int64_t>(bands_.size()), info.height, info.width};
     Status status = Compile(size);
-    if (!status.ok() && status.code() != Code::kLimitExceeded)
+    if (!status.ok() && status.code() != Code::kLimitExceeded &&
+        status.code() != Code::kDeadlineExceeded)
       return std::move(status).Within(StrCat("model '", model, "' for an image of ", size.channels,
                                              " x ", size.rows, " x ", size.columns));
     MSRT_RETURN_IF_ERROR(std::move(status));
@@ -184,8 +186,9 @@ class ImageJob::Impl {
     MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledModel> compiled,
                           CompileForImage(environment_, module_, size, options_.compile));
     const ImageExecutor executor = options_.plan.executor;
-    if (!ranks_->alone() &&
-        (executor == ImageExecutor::kHalo || executor == ImageExecutor::kAuto)) {
+    // Halos are computed again as a whole, so a job that is continued takes rows.
+    if (!ranks_->alone() && (executor == ImageExecutor::kHalo ||
+                             (executor == ImageExecutor::kAuto && !options_.resume))) {
       MSRT_ASSIGN_OR_RETURN(output_types_, CheckedOutputs(compiled));
       compiled.reset();
       MSRT_ASSIGN_OR_RETURN(const bool fits, PlanHalos(size));
@@ -201,8 +204,8 @@ class ImageJob::Impl {
     MSRT_ASSIGN_OR_RETURN(const size_t bytes, CallerBytes(outputs));
     plan.caller_bytes += bytes;
     MSRT_ASSIGN_OR_RETURN(runner_, ImageRunner::Create(compiled, plan));
-    // The executor decides which part is whose, and rank 0 has less memory for it: if one rank needs
-    // tiles, all take them. Their sizes may differ.
+    // The executor decides which part is whose, and rank 0 has less memory for it: if one rank
+    // needs tiles, all take them. Their sizes may differ.
     const bool tiles = runner_->plan().phases.back().executor == ImageExecutor::kTiles;
     MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> tiled, ranks_->Gather(tiles ? 1 : 0));
     if (!tiles && std::find(tiled.begin(), tiled.end(), 1) != tiled.end()) {
@@ -227,8 +230,8 @@ class ImageJob::Impl {
     const size_t cap = plan_.limit_bytes - std::min(plan_.limit_bytes - 1, plan_.fixed_bytes);
     MSRT_ASSIGN_OR_RETURN(halo_, HaloRunner::Create(environment_, module_, size, options_.compile,
                                                     part_, ranks_->halos(), cap));
-    plan_.peak_bytes = plan_.fixed_bytes + halo_->expected_bytes() +
-                       KernelScratchBytes(plan_.limit_bytes);
+    plan_.peak_bytes =
+        plan_.fixed_bytes + halo_->expected_bytes() + KernelScratchBytes(plan_.limit_bytes);
     const Box part = part_.Of(output_types_[0].dims);
     PhasePlan phase;
     phase.executor = ImageExecutor::kHalo;
@@ -238,8 +241,7 @@ class ImageJob::Impl {
     const auto expected = static_cast<int64_t>(plan_.peak_bytes);
     MSRT_ASSIGN_OR_RETURN(expected_bytes_, ranks_->Gather(expected));
     const bool fits = plan_.peak_bytes <= plan_.limit_bytes;
-    MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> lacking,
-                          ranks_->Gather(fits ? 0 : expected));
+    MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> lacking, ranks_->Gather(fits ? 0 : expected));
     const auto most = std::max_element(lacking.begin(), lacking.end());
     if (*most == 0) return true;
     halo_.reset();
@@ -251,8 +253,13 @@ class ImageJob::Impl {
                          "ranks stream (executor 'stream')");
   }
 
-  // Windows that need more blocks than the plan counts may keep them in half of what is left.
+  // Tiles overlap: the source may keep the blocks of a row of tiles, in half of the memory that the
+  // plan leaves.
   void AllowCache() {
+    if (std::none_of(plan_.phases.begin(), plan_.phases.end(), [](const PhasePlan& phase) {
+          return phase.executor == ImageExecutor::kTiles;
+        }))
+      return;
     const size_t left = plan_.limit_bytes - std::min(plan_.limit_bytes, plan_.peak_bytes);
     source_->AllowCache(source_->cache_bytes() + static_cast<int64_t>(left / 2));
   }
@@ -356,8 +363,13 @@ class ImageJob::Impl {
   }
 
   Status RunPieces(PieceResults* results, JobReport* report, RankWork* work) {
-    MSRT_ASSIGN_OR_RETURN(
-        report->run, runner_->Run(Io(results), {.progress = Progress(), .cancelled = &cancelled_}));
+    std::unique_ptr<PhaseShare> share;
+    if (!ranks_->alone()) {
+      MSRT_ASSIGN_OR_RETURN(share, PhaseShare::Create(ranks_->world(), runner_->pieces(), plan_));
+    }
+    const ImageRunOptions run{
+        .progress = Progress(), .cancelled = &cancelled_, .share = share.get()};
+    MSRT_ASSIGN_OR_RETURN(report->run, runner_->Run(Io(results), run));
     work->peak_bytes = static_cast<int64_t>(report->run.peak_bytes);
     work->recomputed_rows = report->run.recomputed_rows;
     for (const ImageReport::Phase& phase : report->run.phases)
@@ -384,13 +396,13 @@ class ImageJob::Impl {
     io.read = [this](const Box& box, const TensorView& memory) {
       return reader_->Read(box, memory);
     };
+    io.ahead = [this](const Box& box) { reader_->ReadAhead(box); };
     io.write = [this, results](size_t o, const Box& box, const TensorView& memory) {
       computing_ = true;
       const Box own = Own(o, box);
       if (own == box) return results->Write(o, box, memory);
       Dims strides;
-      return own.empty() ? OkStatus()
-                         : results->Write(o, own, CutView(memory, box, own, &strides));
+      return own.empty() ? OkStatus() : results->Write(o, own, CutView(memory, box, own, &strides));
     };
     if (!options_.resume && content_->empty() && ranks_->alone()) return io;
     io.wanted = [this, results](std::span<const ValueBox> boxes) { return Wanted(results, boxes); };
@@ -547,8 +559,8 @@ Result<std::unique_ptr<ImageJob>> ImageJob::Create(std::shared_ptr<const Environ
                            ", or start as many ranks ('msrun launch')");
   if (options.input.source != nullptr)
     options.input.source = std::make_shared<LockedSource>(options.input.source);
-  MSRT_ASSIGN_OR_RETURN(job->communicators_, MakeThreadCommunicators(static_cast<int>(parts),
-                                                                     "world", kStallLimit));
+  MSRT_ASSIGN_OR_RETURN(job->communicators_,
+                        MakeThreadCommunicators(static_cast<int>(parts), "world", kStallLimit));
   for (const auto& communicator : job->communicators_)
     job->ranks_.push_back(std::make_unique<Impl>(
         RankOptionsOf(options, communicator.get(), static_cast<size_t>(parts))));

@@ -17,8 +17,8 @@ class JobRanks {
   // A collective of all ranks of `world`, which outlives the object; null: this rank is alone.
   // kInvalidArgument if the grid has not as many parts as there are ranks. `work` grows while this
   // rank works.
-  static Result<std::unique_ptr<JobRanks>> Create(Communicator* world, int64_t rows, int64_t columns,
-                                                  const WatchLimits& limits,
+  static Result<std::unique_ptr<JobRanks>> Create(Communicator* world, int64_t rows,
+                                                  int64_t columns, const WatchLimits& limits,
                                                   std::shared_ptr<std::atomic<uint64_t>> work);
 
   // Collectives: from StartWatch to StopWatch, ranks that are stopped or stuck are found.
@@ -29,7 +29,8 @@ class JobRanks {
   bool writes() const { return rank_ == 0; }  // has the results
   // Strips are as wide as the image, so all ranks share its rows then.
   RankPart part(ImageExecutor executor) const;
-  Communicator* halos() { return halos_.get(); }  // of all ranks; null: alone
+  Communicator* world() { return world_; }        // of all ranks; null: alone
+  Communicator* halos() { return halos_.get(); }  // the same, for halos alone
 
   // A collective: returns the number of each rank.
   Result<std::vector<int64_t>> Gather(int64_t number);

@@ -49,14 +49,14 @@ RankWatch::RankWatch(int rank, const WatchLimits& limits,
                      std::shared_ptr<std::atomic<uint64_t>> work)
     : rank_(rank),
       limits_(limits),
-      interval_(std::clamp(std::min(limits.silence.count() == 0 ? limits.stall : limits.silence,
-                                    limits.stall) /
-                               8,
-                           milliseconds(1), kMaxInterval)),
+      interval_(std::clamp(
+          std::min(limits.silence.count() == 0 ? limits.stall : limits.silence, limits.stall) / 8,
+          milliseconds(1), kMaxInterval)),
       awaits_(std::move(awaits)),
       work_(std::move(work)) {
   for (auto& pair : pairs)
-    peers_.push_back({std::move(pair), rank == 0 ? static_cast<int>(peers_.size()) + 1 : 0, 0, {}, {}});
+    peers_.push_back(
+        {std::move(pair), rank == 0 ? static_cast<int>(peers_.size()) + 1 : 0, 0, {}, {}});
 }
 
 RankWatch::~RankWatch() {
@@ -122,8 +122,7 @@ Status RankWatch::Exchange(Peer* peer, const Beat& mine, Beat* theirs, milliseco
   const int other = 1 - peer->pair->rank();
   const CommPart send{other, reinterpret_cast<std::byte*>(&sent), sizeof sent};
   const CommPart receive{other, reinterpret_cast<std::byte*>(theirs), sizeof *theirs};
-  MSRT_ASSIGN_OR_RETURN(const CommWorkPtr work,
-                        peer->pair->Exchange({&send, 1}, {&receive, 1}));
+  MSRT_ASSIGN_OR_RETURN(const CommWorkPtr work, peer->pair->Exchange({&send, 1}, {&receive, 1}));
   for (nanoseconds waited{0};;) {
     const auto begin = steady_clock::now();
     Status status = work->Wait({.until = begin + interval_});

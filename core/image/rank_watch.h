@@ -1,7 +1,7 @@
 // Finds ranks of a job that are stopped or stuck. Ranks may compute for hours without a message, so
 // an operation that waits long says nothing. Therefore a thread of each rank exchanges beats with
-// rank 0, apart from the data. A beat says how long the rank has not worked although it waits for no
-// other rank.
+// rank 0, apart from the data. A beat says how long the rank has not worked although it waits for
+// no other rank.
 #pragma once
 
 #include <atomic>

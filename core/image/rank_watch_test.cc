@@ -27,9 +27,9 @@ class Ranks {
         EXPECT_TRUE(pair.ok());
         if (*pair) pairs.push_back(*std::move(pair));
       }
-      watches_[r] = std::make_unique<RankWatch>(static_cast<int>(r), limits, std::move(pairs),
-                                                std::vector<const Communicator*>{worlds_[r].get()},
-                                                work_[r]);
+      watches_[r] =
+          std::make_unique<RankWatch>(static_cast<int>(r), limits, std::move(pairs),
+                                      std::vector<const Communicator*>{worlds_[r].get()}, work_[r]);
     });
   }
 

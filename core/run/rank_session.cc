@@ -114,8 +114,8 @@ class RankSession::Impl {
 
   RankModel model_;
   Communicator& communicator_;
-  size_t fixed_bytes_ = 0;    // inputs, weights, their packed forms, the largest messages
-  size_t message_bytes_ = 0;  // of the largest exchange; exchanges run one after the other
+  size_t fixed_bytes_ = 0;     // inputs, weights, their packed forms, the largest messages
+  size_t message_bytes_ = 0;   // of the largest exchange; exchanges run one after the other
   std::vector<Block> inputs_;  // the session reads them
   std::unique_ptr<Session> session_;
 };

@@ -109,6 +109,17 @@ def weights(name, dims, seed):
     return onnx.tensor(name, dims, [r.uniform(-1, 1) / math.sqrt(count / dims[0]) for _ in range(count)])
 
 
+def normalized_network():
+    """Two convolutions, each followed by an instance norm, whose statistics are those of the whole image."""
+    nodes = [onnx.node("Conv", ["x", "w0"], ["a"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+             onnx.node("InstanceNormalization", ["a", "scale", "bias"], ["b"]), onnx.node("Relu", ["b"], ["c"]),
+             onnx.node("Conv", ["c", "w1"], ["d"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+             onnx.node("InstanceNormalization", ["d", "scale", "bias"], ["scores"])]
+    constants = [weights("w0", [4, 3, 3, 3], 1), weights("w1", [4, 4, 3, 3], 2), onnx.tensor("scale", [4], [1.0, 2.0, 0.5, 1.5]),
+                 onnx.tensor("bias", [4], [0.0, 1.0, -1.0, 0.5])]
+    return onnx.model(onnx.graph(nodes, [onnx.value("x", [1, 3, "h", "w"])], [onnx.value("scores", [1, 4, "h", "w"])], constants))
+
+
 def network(channels=3, classes=5, detections=False):
     """A down-sampling convolution, two dilated ones with a skip, bilinear x 2, classes. Outputs: scores, features."""
     nodes = [onnx.node("Conv", ["x", "w0"], ["a"], kernel_shape=[5, 5], strides=[2, 2], pads=[2, 2, 2, 2]), onnx.node("Relu", ["a"], ["b"]),
