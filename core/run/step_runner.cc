@@ -20,8 +20,7 @@ Status StepRunner::RunSegment(Frame* frame) {
   if (!binding.is_piece) MSRT_RETURN_IF_ERROR(AllocateOutputs(frame, binding));
   if (pointers_.size() < binding.max_views) pointers_.resize(binding.max_views);
   if (!alone) return RunOnQueues(frame, binding);
-  for (uint32_t i = 0; i < binding.steps.size(); ++i) MSRT_RETURN_IF_ERROR(RunStep(frame, i));
-  return OkStatus();
+  return RunSteps(frame, binding, [](QueueId) { return true; });
 }
 
 // Makes the queues, events and arenas that the binding needs.
@@ -44,7 +43,7 @@ Status StepRunner::RunOnQueues(Frame* frame, const Binding& binding) {
   if (capture) {
     MSRT_RETURN_IF_ERROR(RunCaptured(frame, binding));
   } else {
-    for (uint32_t i = 0; i < binding.steps.size(); ++i) MSRT_RETURN_IF_ERROR(RunStep(frame, i));
+    MSRT_RETURN_IF_ERROR(RunSteps(frame, binding, [](QueueId) { return true; }));
   }
   if (binding.joins_queues) MSRT_RETURN_IF_ERROR(JoinQueues(frame));
   return EndOnQueues(frame, binding);

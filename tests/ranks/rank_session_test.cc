@@ -185,6 +185,23 @@ TEST(RankSession, AMemoryCapIsHard) {
   EXPECT_EQ(less.statuses[0].code(), Code::kLimitExceeded) << less.statuses[0].message();
 }
 
+TEST(RankSession, ProgressRisesToTheEnd) {
+  const Dims image{1, 2, 8, 8};
+  Net net = OneConvolution(image);
+  Pair pair(net.module, image, TwoParts());
+  RankIo io = NoIo();
+  std::mutex mutex;
+  std::vector<double> fractions;
+  io.progress = [&](double fraction) {
+    const std::lock_guard lock(mutex);
+    fractions.push_back(fraction);
+  };
+  pair.Run(io);
+  ASSERT_FALSE(fractions.empty());
+  for (double fraction : fractions) EXPECT_TRUE(fraction >= 0 && fraction <= 1.000001) << fraction;
+  EXPECT_NEAR(*std::max_element(fractions.begin(), fractions.end()), 1, 1e-6);
+}
+
 TEST(RankSession, AFailureOfOneRankEndsAll) {
   const Dims image{1, 2, 8, 8};
   Net net = OneConvolution(image);
