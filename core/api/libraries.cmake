@@ -19,6 +19,11 @@ else()
   target_link_options(msrt PRIVATE -Wl,-z,defs)
 endif()
 set_target_properties(msrt_static PROPERTIES OUTPUT_NAME msrt)
+foreach(engine mpi gloo)  # loaded at run time
+  if(TARGET msrt_comm_${engine})
+    add_dependencies(msrt msrt_comm_${engine})
+  endif()
+endforeach()
 if(TARGET msrt_images)  # loaded at run time
   add_dependencies(msrt msrt_images)
 endif()

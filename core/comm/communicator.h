@@ -91,6 +91,11 @@ class Communicator {
 
   virtual CommCounters counters() const = 0;
 
+  // Whether an operation runs, and the current or last one in words: "in Exchange #3 of group
+  // 'halos'". Any thread.
+  virtual bool active() const { return false; }
+  virtual std::string doing() const { return {}; }
+
   // A collective: ranks of one color form a new communicator, ordered by key, then by rank. A
   // negative color takes part in none and gets null.
   virtual Result<std::unique_ptr<Communicator>> Split(int color, int key,

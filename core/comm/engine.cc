@@ -1,6 +1,7 @@
 #include "core/comm/engine.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -44,8 +45,12 @@ Result<const CommModule*> OpenModule(const std::string& engine, std::string_view
     void* handle = dlopen(StrCat(folder, "/", file).c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (handle == nullptr) {
       const char* error = dlerror();
-      StrAppend(&problems, problems.empty() ? "" : "; ",
-                error != nullptr ? error : "unknown error");
+      const std::string problem = error != nullptr ? error : "unknown error";
+      if (access(StrCat(folder, "/", file).c_str(), R_OK) == 0)
+        return NotFound("engine ", engine, ": ", folder, "/", file, " cannot be loaded (", problem,
+                        "); install the library that is missing, of the package ", package,
+                        ", or use another engine");
+      StrAppend(&problems, problems.empty() ? "" : "; ", problem);
       continue;
     }
     const auto get = reinterpret_cast<CommModuleFunction>(dlsym(handle, kCommModuleSymbol));

@@ -25,8 +25,9 @@ struct CommCore {
   CommCore(std::unique_ptr<CommTransport> t, std::shared_ptr<JobAbort> j, uint64_t id)
       : transport(std::move(t)), job(std::move(j)), group_id(id) {
     job->Add(transport.get());
-    if (Control* control = job->control())
-      progress = control->progress().Open(transport->group(), group_id);
+    Control* const control = job->control();
+    progress = control != nullptr ? control->progress().Open(transport->group(), group_id)
+                                  : std::make_shared<ProgressSlot>(transport->group(), group_id);
   }
   ~CommCore() {
     queue.reset();  // ends the operations
@@ -37,11 +38,11 @@ struct CommCore {
   template <typename F>
   Status Run(const CommHeader& op, F&& body) {
     Status status = job->aborted() ? job->reason() : OkStatus();
-    if (progress != nullptr) progress->Enter(op.kind, op.sequence, BytesOf(op));
+    progress->Enter(op.kind, op.sequence, BytesOf(op));
     if (status.ok() && op.kind != CommKind::kExchange) status = transport->Enter(op);
     if (status.ok()) status = body();
     if (!status.ok()) job->Fail(status);
-    if (progress != nullptr) progress->Leave();
+    progress->Leave();
     if (status.ok()) return status;
     return std::move(job->reason()).Within(Context(op));
   }
@@ -53,7 +54,7 @@ struct CommCore {
   std::unique_ptr<CommTransport> transport;
   std::shared_ptr<JobAbort> job;
   const uint64_t group_id;
-  std::shared_ptr<ProgressSlot> progress;  // null without a control connection
+  std::shared_ptr<ProgressSlot> progress;
   std::unique_ptr<CommQueue> queue = std::make_unique<CommQueue>();
 };
 
@@ -95,6 +96,11 @@ class QueuedCommunicator final : public Communicator {
   const std::string& group() const override { return transport().group(); }
   const std::string& engine() const override { return transport().engine(); }
   CommCounters counters() const override { return transport().counters(); }
+  bool active() const override { return core_->progress->Read().active; }
+  std::string doing() const override {
+    const CommProgress last = core_->progress->Read();
+    return last.sequence == 0 ? DoingText({}) : DoingText({last});
+  }
   void Abort(const Status& reason) override { core_->job->Abort(reason); }
 
   Result<CommWorkPtr> Exchange(std::span<const CommPart> sends,

@@ -1,5 +1,7 @@
 #include "core/image/block_cache.h"
 
+#include <algorithm>
+
 #include "core/base/catch_as_status.h"
 
 namespace msrt {
@@ -38,6 +40,11 @@ Result<BlockCache::Block> BlockCache::Get(int64_t key, const Load& load) {
   loaded_.notify_all();
   if (!status.ok()) return status;
   return block;
+}
+
+void BlockCache::Grow(int64_t max_bytes) {
+  const std::lock_guard lock(mutex_);
+  max_bytes_.store(std::max(max_bytes_.load(), max_bytes));
 }
 
 void BlockCache::Evict() {

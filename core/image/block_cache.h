@@ -1,6 +1,7 @@
 // Decoded blocks of an image, least recently used first out, bounded in bytes.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +28,9 @@ class BlockCache {
   // The newest block is kept even if it alone exceeds the limit.
   Result<Block> Get(int64_t key, const Load& load);
 
-  int64_t max_bytes() const { return max_bytes_; }
+  int64_t max_bytes() const { return max_bytes_.load(); }
+  // Makes the limit at least `max_bytes`.
+  void Grow(int64_t max_bytes);
 
  private:
   struct Entry {
@@ -36,7 +39,7 @@ class BlockCache {
   };
   void Evict();  // requires the lock
 
-  const int64_t max_bytes_;
+  std::atomic<int64_t> max_bytes_;
   std::mutex mutex_;
   std::condition_variable loaded_;
   std::unordered_map<int64_t, Entry> entries_;

@@ -68,7 +68,9 @@ class BlockSource final : public ImageSource {
         layout_(reader->layout()),
         across_(CeilDiv(info_.width, layout_.cols)),
         down_(CeilDiv(info_.height, layout_.rows)),
-        cache_(CacheLimit(options)),
+        base_cache_bytes_(CacheLimit(options)),
+        allowed_cache_bytes_(base_cache_bytes_),
+        cache_(base_cache_bytes_),
         pool_(std::move(reader), std::move(reopen),
               layout_.sequential ? 1 : std::max(options.decoders, 1)) {}
 
@@ -82,7 +84,9 @@ class BlockSource final : public ImageSource {
   }
 
   const ImageInfo& info() const override { return info_; }
-  int64_t cache_bytes() const override { return cache_.max_bytes(); }
+  int64_t cache_bytes() const override { return base_cache_bytes_; }
+  void AllowCache(int64_t bytes) override { allowed_cache_bytes_.store(bytes); }
+  int64_t block_rows() const override { return layout_.rows; }
   int64_t decoded_blocks() const override { return decoded_.load(); }
 
   Status Read(const ImageWindow& asked, const PixelBuffer& out) override {
@@ -93,8 +97,10 @@ class BlockSource final : public ImageSource {
       return named(
           InvalidArgument("pixels are read as ", info_.dtype, " or f32, not as ", out.dtype));
     Status status = CheckBuffer(*window, {out.data, out.dtype, out.channel_stride, out.row_stride});
+    if (status.ok()) FitCache(*window);
     if (status.ok())
       status = ForEachBlock(*window, [&](const BlockIndex& index) -> Status {
+        read_row_.store(index.row, std::memory_order_relaxed);
         MSRT_ASSIGN_OR_RETURN(const BlockCache::Block block, Block(index));
         CopyPart(*window, index, *block, out);
         return OkStatus();
@@ -105,8 +111,10 @@ class BlockSource final : public ImageSource {
   void ReadAhead(const ImageWindow& asked) override {
     const Result<ImageWindow> window = CheckWindow(info_, asked);
     if (!window.ok()) return;  // the read itself reports it
+    FitCache(*window);
     const std::lock_guard lock(ahead_mutex_);
     ahead_ = *window;
+    read_row_.store(0, std::memory_order_relaxed);
     // Without a thread the image is read when it is asked for.
     if (!thread_.joinable())
       (void)CatchAsStatus([&] { thread_ = std::thread([this] { RunAhead(); }); });
@@ -115,13 +123,23 @@ class BlockSource final : public ImageSource {
 
  private:
   int64_t CacheLimit(const OpenOptions& options) const {
-    if (options.cache_bytes > 0) return options.cache_bytes;
-    int64_t row_bytes = BlockBytes(info_, layout_);
+    return options.cache_bytes > 0 ? options.cache_bytes : BytesOfRows(2);
+  }
+
+  // The bytes of so many rows of blocks.
+  int64_t BytesOfRows(int64_t rows) const {
+    int64_t bytes = BlockBytes(info_, layout_);
     const int64_t planes = layout_.planar ? info_.channels : 1;
-    if (!CheckedMul(row_bytes, across_, &row_bytes) || !CheckedMul(row_bytes, planes, &row_bytes) ||
-        !CheckedMul(row_bytes, int64_t{2}, &row_bytes))
+    if (!CheckedMul(bytes, across_, &bytes) || !CheckedMul(bytes, planes, &bytes) ||
+        !CheckedMul(bytes, rows, &bytes))
       return INT64_MAX;
-    return row_bytes;
+    return bytes;
+  }
+
+  void FitCache(const ImageWindow& window) {
+    const int64_t last = (window.row + window.rows - 1) / layout_.rows;
+    const int64_t needed = BytesOfRows(last - window.row / layout_.rows + 1);
+    cache_.Grow(std::min(needed, allowed_cache_bytes_.load()));
   }
 
   template <typename Body>
@@ -183,7 +201,9 @@ class BlockSource final : public ImageSource {
     }
   }
 
-  // The background thread: loads the blocks of the latest request. Errors are left for the read.
+  // The background thread: loads the blocks of the latest request, but no more than the cache
+  // holds, else the first of them would be gone before they are read, and none that a read has
+  // passed. Errors are left for the read.
   void RunAhead() {
     std::unique_lock lock(ahead_mutex_);
     while (true) {
@@ -191,11 +211,15 @@ class BlockSource final : public ImageSource {
       if (stop_) return;
       const ImageWindow window = *std::exchange(ahead_, std::nullopt);
       lock.unlock();
+      int64_t bytes = 0;
       (void)ForEachBlock(window, [&](const BlockIndex& index) -> Status {
         {
           const std::lock_guard inner(ahead_mutex_);
-          if (stop_) return Status(Code::kCancelled, "");
+          if (stop_ || ahead_.has_value()) return Status(Code::kCancelled, "");
         }
+        if (index.row < read_row_.load(std::memory_order_relaxed)) return OkStatus();
+        bytes += BlockBytes(info_, layout_);
+        if (bytes > cache_.max_bytes()) return Status(Code::kCancelled, "");
         Status status;
         MSRT_RETURN_IF_ERROR(CatchAsStatus([&] { status = Block(index).status(); }));
         return status;
@@ -208,8 +232,11 @@ class BlockSource final : public ImageSource {
   const ImageInfo info_;
   const BlockLayout layout_;
   const int64_t across_, down_;  // the numbers of blocks
+  const int64_t base_cache_bytes_;
+  std::atomic<int64_t> allowed_cache_bytes_;
   BlockCache cache_;
   ReaderPool pool_;
+  std::atomic<int64_t> read_row_{0};  // of blocks, which a read has reached since the last request
   std::atomic<int64_t> decoded_{0};
 
   std::mutex ahead_mutex_;

@@ -15,12 +15,14 @@ SplitOptions HaloSplit(const RankPart& part) {
 
 Result<std::unique_ptr<HaloRunner>> HaloRunner::Create(
     std::shared_ptr<const Environment> environment, Module module, const ImageSize& size,
-    CompileOptions options, const RankPart& part, Communicator* communicator) {
+    CompileOptions options, const RankPart& part, Communicator* communicator,
+    size_t memory_cap_bytes) {
   MSRT_RETURN_IF_ERROR(SetImageSize(size, &module));
   RankOptions rank;
   rank.compile = std::move(options);
   rank.compile.place.exact = true;
   rank.split = HaloSplit(part);
+  rank.memory_cap_bytes = memory_cap_bytes;
   const Dims image{1, size.channels, size.rows, size.columns};
   auto runner = std::make_unique<HaloRunner>();
   MSRT_ASSIGN_OR_RETURN(runner->session_,

@@ -14,11 +14,12 @@ namespace msrt {
 class HaloRunner {
  public:
   // A collective of the ranks of `communicator`, which outlives the object and serves it alone. The
-  // grid of `part` has as many parts.
+  // grid of `part` has as many parts. `memory_cap_bytes`: see RankOptions.
   static Result<std::unique_ptr<HaloRunner>> Create(std::shared_ptr<const Environment> environment,
                                                     Module module, const ImageSize& size,
                                                     CompileOptions options, const RankPart& part,
-                                                    Communicator* communicator);
+                                                    Communicator* communicator,
+                                                    size_t memory_cap_bytes);
 
   const RankModule& split() const { return session_->split(); }
   size_t expected_bytes() const { return expected_bytes_; }

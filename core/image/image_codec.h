@@ -71,7 +71,7 @@ struct ImageCodecs {
 inline constexpr char kImageModuleEntry[] = "msrt_image_codecs";
 using ImageModuleEntry = const ImageCodecs* (*)();
 
-// MSRT_VERSION is defined for the two files that use this.
+// MSRT_VERSION is defined for the files that use this.
 #define MSRT_IMAGE_MODULE_BUILD MSRT_VERSION ", images 1, " __VERSION__
 
 }  // namespace msrt

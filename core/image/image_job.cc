@@ -6,6 +6,8 @@
 #include "core/base/catch_as_status.h"
 #include "core/base/clock.h"
 #include "core/comm/thread_engine.h"
+#include "core/image/band_reader.h"
+#include "core/image/counted_parallel.h"
 #include "core/image/halo_runner.h"
 #include "core/image/image_explain.h"
 #include "core/image/image_outputs.h"
@@ -13,6 +15,7 @@
 #include "core/image/job_input.h"
 #include "core/image/job_ranks.h"
 #include "core/image/job_results.h"
+#include "core/image/phase_share.h"
 #include "core/image/split_explain.h"
 #include "core/image/stream_model.h"
 #include "core/model/load.h"
@@ -22,6 +25,9 @@ namespace {
 
 // A rank may compute for hours without a message, and threads of one process do not get lost.
 constexpr std::chrono::hours kStallLimit{24 * 7};
+
+// A rank that computes its part at once reports its progress in steps of at least so much.
+constexpr double kLeastProgress = 0.002;
 
 Status CheckSplit(const JobOptions& options) {
   constexpr int64_t kMaxParts = 65536;
@@ -70,6 +76,7 @@ class ImageJob::Impl {
     Status status = PrepareRank(std::move(environment), model);
     // The others may wait for this rank.
     if (!status.ok() && options_.communicator != nullptr) options_.communicator->Abort(status);
+    if (ranks_) ranks_->StopWatch();
     return status;
   }
 
@@ -79,15 +86,18 @@ class ImageJob::Impl {
     ran_ = true;
     since_run_ = StopWatch();
     JobReport report;
+    ranks_->StartWatch();
     const Status status = RunRank(&report);
     if (!status.ok()) {
       ranks_->Abort(status);
       const Status of_others = ranks_->Join();
+      ranks_->StopWatch();
       // What is complete is there for the next attempt; the first error is the one to report.
       if (results_) (void)results_->Sync();
       const bool stopped = status.code() == Code::kCancelled && !of_others.ok();
       return stopped ? of_others : status;
     }
+    ranks_->StopWatch();
     results_.reset();
     report.plan = plan_;
     report.compile_seconds = compile_seconds_;
@@ -131,16 +141,21 @@ class ImageJob::Impl {
 
   Status PrepareRank(std::shared_ptr<const Environment> environment, const std::string& model) {
     const StopWatch watch;
-    environment_ = std::move(environment);
+    auto counted = std::make_shared<Environment>(*environment);
+    if (options_.watch.stall.count() != 0)
+      counted->parallel = std::make_shared<CountedParallel>(environment->parallel, work_);
+    environment_ = std::move(counted);
     MSRT_RETURN_IF_ERROR(CheckSplit(options_));
     if (options_.outputs.empty()) return InvalidArgument("the job has no output");
     MSRT_ASSIGN_OR_RETURN(ranks_, JobRanks::Create(options_.communicator, options_.split_rows,
-                                                   options_.split_columns));
+                                                   options_.split_columns, options_.watch, work_));
+    ranks_->StartWatch();
     if (ranks_->writes()) MSRT_RETURN_IF_ERROR(CheckResultFiles(model, options_));
     MSRT_ASSIGN_OR_RETURN(source_, OpenInput(options_.input));
     const ImageInfo& info = source_->info();
     MSRT_RETURN_IF_ERROR(CheckParts(options_, info));
     MSRT_ASSIGN_OR_RETURN(bands_, BandsOf(options_.input, info));
+    reader_ = std::make_unique<BandReader>(source_, bands_, options_.normalization, work_);
     content_ = std::make_unique<ImageContent>(nullptr, nullptr, bands_);
     if (ranks_->writes()) {  // the others ask
       MSRT_ASSIGN_OR_RETURN(content_, OpenContent(options_, info, bands_));
@@ -153,7 +168,8 @@ class ImageJob::Impl {
     for (ValueId v : module_.main().outputs) names_.push_back(module_.main().value(v).name);
     const ImageSize size{static_cast<int64_t>(bands_.size()), info.height, info.width};
     Status status = Compile(size);
-    if (!status.ok() && status.code() != Code::kLimitExceeded)
+    if (!status.ok() && status.code() != Code::kLimitExceeded &&
+        status.code() != Code::kDeadlineExceeded)
       return std::move(status).Within(StrCat("model '", model, "' for an image of ", size.channels,
                                              " x ", size.rows, " x ", size.columns));
     MSRT_RETURN_IF_ERROR(std::move(status));
@@ -170,8 +186,9 @@ class ImageJob::Impl {
     MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledModel> compiled,
                           CompileForImage(environment_, module_, size, options_.compile));
     const ImageExecutor executor = options_.plan.executor;
-    if (!ranks_->alone() &&
-        (executor == ImageExecutor::kHalo || executor == ImageExecutor::kAuto)) {
+    // Halos are computed again as a whole, so a job that is continued takes rows.
+    if (!ranks_->alone() && (executor == ImageExecutor::kHalo ||
+                             (executor == ImageExecutor::kAuto && !options_.resume))) {
       MSRT_ASSIGN_OR_RETURN(output_types_, CheckedOutputs(compiled));
       compiled.reset();
       MSRT_ASSIGN_OR_RETURN(const bool fits, PlanHalos(size));
@@ -186,8 +203,17 @@ class ImageJob::Impl {
     for (ValueId v : graph.outputs) outputs.push_back(graph.value(v).type);
     MSRT_ASSIGN_OR_RETURN(const size_t bytes, CallerBytes(outputs));
     plan.caller_bytes += bytes;
-    MSRT_ASSIGN_OR_RETURN(runner_, ImageRunner::Create(std::move(compiled), plan));
+    MSRT_ASSIGN_OR_RETURN(runner_, ImageRunner::Create(compiled, plan));
+    // The executor decides which part is whose, and rank 0 has less memory for it: if one rank
+    // needs tiles, all take them. Their sizes may differ.
+    const bool tiles = runner_->plan().phases.back().executor == ImageExecutor::kTiles;
+    MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> tiled, ranks_->Gather(tiles ? 1 : 0));
+    if (!tiles && std::find(tiled.begin(), tiled.end(), 1) != tiled.end()) {
+      plan.executor = ImageExecutor::kTiles;
+      MSRT_ASSIGN_OR_RETURN(runner_, ImageRunner::Create(std::move(compiled), plan));
+    }
     plan_ = runner_->plan();
+    AllowCache();
     output_types_.clear();
     for (size_t o = 0; o < options_.outputs.size(); ++o)
       output_types_.push_back(runner_->output_type(o));
@@ -198,12 +224,14 @@ class ImageJob::Impl {
   // Returns whether all ranks have the memory; an error if nothing else is allowed.
   Result<bool> PlanHalos(const ImageSize& size) {
     part_ = ranks_->part(ImageExecutor::kHalo);
-    MSRT_ASSIGN_OR_RETURN(halo_, HaloRunner::Create(environment_, module_, size, options_.compile,
-                                                    part_, ranks_->halos()));
     MSRT_ASSIGN_OR_RETURN(const size_t caller, CallerBytes(output_types_));
     plan_.limit_bytes = MemoryLimitOf(options_.plan);
     plan_.fixed_bytes = caller + options_.plan.caller_bytes;
-    plan_.peak_bytes = plan_.fixed_bytes + halo_->expected_bytes();
+    const size_t cap = plan_.limit_bytes - std::min(plan_.limit_bytes - 1, plan_.fixed_bytes);
+    MSRT_ASSIGN_OR_RETURN(halo_, HaloRunner::Create(environment_, module_, size, options_.compile,
+                                                    part_, ranks_->halos(), cap));
+    plan_.peak_bytes =
+        plan_.fixed_bytes + halo_->expected_bytes() + KernelScratchBytes(plan_.limit_bytes);
     const Box part = part_.Of(output_types_[0].dims);
     PhasePlan phase;
     phase.executor = ImageExecutor::kHalo;
@@ -213,8 +241,7 @@ class ImageJob::Impl {
     const auto expected = static_cast<int64_t>(plan_.peak_bytes);
     MSRT_ASSIGN_OR_RETURN(expected_bytes_, ranks_->Gather(expected));
     const bool fits = plan_.peak_bytes <= plan_.limit_bytes;
-    MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> lacking,
-                          ranks_->Gather(fits ? 0 : expected));
+    MSRT_ASSIGN_OR_RETURN(const std::vector<int64_t> lacking, ranks_->Gather(fits ? 0 : expected));
     const auto most = std::max_element(lacking.begin(), lacking.end());
     if (*most == 0) return true;
     halo_.reset();
@@ -224,6 +251,17 @@ class ImageJob::Impl {
                          " bytes for its part of the image; set the memory limit of each rank to ",
                          *most, " bytes or more, split the image into more parts, or let the ",
                          "ranks stream (executor 'stream')");
+  }
+
+  // Tiles overlap: the source may keep the blocks of a row of tiles, in half of the memory that the
+  // plan leaves.
+  void AllowCache() {
+    if (std::none_of(plan_.phases.begin(), plan_.phases.end(), [](const PhasePlan& phase) {
+          return phase.executor == ImageExecutor::kTiles;
+        }))
+      return;
+    const size_t left = plan_.limit_bytes - std::min(plan_.limit_bytes, plan_.peak_bytes);
+    source_->AllowCache(source_->cache_bytes() + static_cast<int64_t>(left / 2));
   }
 
   // Memory for what is read and written beside the computation.
@@ -260,6 +298,8 @@ class ImageJob::Impl {
       return ranks_->Finish();
     }
     MSRT_RETURN_IF_ERROR(ranks_->Join());
+    if (halo_ && options_.progress)
+      options_.progress({.fraction = 1, .seconds = since_run_.Millis() / 1e3});
     MSRT_RETURN_IF_ERROR(results_->Finish());
     AddRanks(work, report);
     return ranks_->Finish();
@@ -283,34 +323,53 @@ class ImageJob::Impl {
   Status RunHalos(PieceResults* results, JobReport* report, RankWork* work) {
     RankIo io;
     io.read = [this](size_t, const Box& box, const TensorView& memory) {
-      return Read(box, memory);
+      return reader_->Read(box, memory);
     };
     io.write = [results](size_t o, const Box& box, const TensorView& memory) {
       return results->Write(o, box, memory);
     };
-    MSRT_ASSIGN_OR_RETURN(const RankReport run, halo_->Run(io, cancelled_));
+    if (const auto progress = Progress())
+      io.progress = [&, progress, last = 0.0](double fraction) mutable {
+        computing_ = true;
+        if (fraction - last >= kLeastProgress) progress({.fraction = last = fraction});
+      };
+    Result<RankReport> ran = halo_->Run(io, cancelled_);
+    if (!ran.ok() && ran.status().code() == Code::kLimitExceeded) {
+      const size_t enough = plan_.peak_bytes + plan_.peak_bytes / 8;
+      return LimitExceeded("a kernel took more scratch memory than the plan left for it (",
+                           ran.status().message(), "); set the memory limit of each rank to ",
+                           std::max(enough, plan_.limit_bytes + plan_.limit_bytes / 8),
+                           " bytes or more, or let the ranks stream (executor 'stream')");
+    }
+    MSRT_ASSIGN_OR_RETURN(const RankReport run, std::move(ran));
     work->exchanges = run.exchanges.exchanges;
     work->messages = run.exchanges.messages_sent;
     work->message_bytes = run.exchanges.bytes_sent;
     work->exposed_seconds = static_cast<double>(run.exchanges.exposed_nanos) * 1e-9;
-    work->peak_bytes = static_cast<int64_t>(plan_.peak_bytes);
-    report->run.peak_bytes = plan_.peak_bytes;
+    work->peak_bytes = static_cast<int64_t>(run.peak_bytes);
+    work->recomputed_rows = halo_->split().recomputed_rows;
+    report->run.peak_bytes = run.peak_bytes;
+    report->run.recomputed_rows = work->recomputed_rows;
     report->run.seconds = run.seconds;
     report->run.read_seconds = run.read_seconds, report->run.write_seconds = run.write_seconds;
     ImageReport::Phase phase;
     phase.executor = ImageExecutor::kHalo;
     phase.rows = plan_.phases[0].rows, phase.columns = plan_.phases[0].columns;
     phase.pieces = 1;
+    phase.recomputed_rows = work->recomputed_rows;
     phase.seconds = run.seconds;
     report->run.phases.push_back(std::move(phase));
-    if (ranks_->writes() && options_.progress)
-      options_.progress({.fraction = 1, .seconds = since_run_.Millis() / 1e3});
     return OkStatus();
   }
 
   Status RunPieces(PieceResults* results, JobReport* report, RankWork* work) {
-    MSRT_ASSIGN_OR_RETURN(
-        report->run, runner_->Run(Io(results), {.progress = Progress(), .cancelled = &cancelled_}));
+    std::unique_ptr<PhaseShare> share;
+    if (!ranks_->alone()) {
+      MSRT_ASSIGN_OR_RETURN(share, PhaseShare::Create(ranks_->world(), runner_->pieces(), plan_));
+    }
+    const ImageRunOptions run{
+        .progress = Progress(), .cancelled = &cancelled_, .share = share.get()};
+    MSRT_ASSIGN_OR_RETURN(report->run, runner_->Run(Io(results), run));
     work->peak_bytes = static_cast<int64_t>(report->run.peak_bytes);
     work->recomputed_rows = report->run.recomputed_rows;
     for (const ImageReport::Phase& phase : report->run.phases)
@@ -334,14 +393,16 @@ class ImageJob::Impl {
   // as strips and tiles allow, nor written.
   ImageIo Io(PieceResults* results) {
     ImageIo io;
-    io.read = [this](const Box& box, const TensorView& memory) { return Read(box, memory); };
+    io.read = [this](const Box& box, const TensorView& memory) {
+      return reader_->Read(box, memory);
+    };
+    io.ahead = [this](const Box& box) { reader_->ReadAhead(box); };
     io.write = [this, results](size_t o, const Box& box, const TensorView& memory) {
       computing_ = true;
       const Box own = Own(o, box);
       if (own == box) return results->Write(o, box, memory);
       Dims strides;
-      return own.empty() ? OkStatus()
-                         : results->Write(o, own, CutView(memory, box, own, &strides));
+      return own.empty() ? OkStatus() : results->Write(o, own, CutView(memory, box, own, &strides));
     };
     if (!options_.resume && content_->empty() && ranks_->alone()) return io;
     io.wanted = [this, results](std::span<const ValueBox> boxes) { return Wanted(results, boxes); };
@@ -370,36 +431,6 @@ class ImageJob::Impl {
     return false;
   }
 
-  // Fills the memory with a box of the image, [1, bands, rows, columns].
-  Status Read(const Box& box, const TensorView& memory) {
-    Dims strides =
-        memory.strides != nullptr ? Dims({memory.strides, 4}) : RowMajorStrides(memory.dims);
-    const Interval bands = box[1], rows = box[2], columns = box[3];
-    for (int64_t b = bands.begin; b < bands.end; ++b) {
-      float* const plane = memory.As<float>() + (b - bands.begin) * strides[1];
-      MSRT_RETURN_IF_ERROR(
-          source_->Read({rows.begin, columns.begin, rows.size(), columns.size(),
-                         bands_[static_cast<size_t>(b)], 1},
-                        {plane, DType::kF32, rows.size() * strides[2], strides[2]}));
-      for (int64_t r = 0; !options_.normalization.empty() && r < rows.size(); ++r)
-        options_.normalization.Apply(b,
-                                     {plane + r * strides[2], static_cast<size_t>(columns.size())});
-    }
-    ReadAhead(rows, columns);
-    return OkStatus();
-  }
-
-  // Decodes the next strip, or the next tile of a row of tiles, while this one is computed. A wrong
-  // guess costs only time.
-  void ReadAhead(Interval rows, Interval columns) {
-    const ImageInfo& info = source_->info();
-    ImageWindow next{rows.begin, columns.end, rows.size(),
-                     std::min(columns.size(), info.width - columns.end)};
-    if (columns.end >= info.width)
-      next = {rows.end, 0, std::min(rows.size(), info.height - rows.end), columns.size()};
-    if (next.rows > 0 && next.cols > 0) source_->ReadAhead(next);
-  }
-
   std::function<void(const ImageProgress&)> Progress() {
     if (RemoteResults* const remote = ranks_->remote(); remote != nullptr) {
       // An error shows with the next box.
@@ -424,9 +455,12 @@ class ImageJob::Impl {
 
   const JobOptions options_;
   std::shared_ptr<const Environment> environment_;
+  // Grows while this rank works.
+  const std::shared_ptr<std::atomic<uint64_t>> work_ = std::make_shared<std::atomic<uint64_t>>(0);
   std::unique_ptr<JobRanks> ranks_;
   std::shared_ptr<ImageSource> source_;
   std::vector<int64_t> bands_;
+  std::unique_ptr<BandReader> reader_;
   std::unique_ptr<ImageContent> content_;
   uint64_t identity_ = 0;
   double compile_seconds_ = 0;
@@ -525,8 +559,8 @@ Result<std::unique_ptr<ImageJob>> ImageJob::Create(std::shared_ptr<const Environ
                            ", or start as many ranks ('msrun launch')");
   if (options.input.source != nullptr)
     options.input.source = std::make_shared<LockedSource>(options.input.source);
-  MSRT_ASSIGN_OR_RETURN(job->communicators_, MakeThreadCommunicators(static_cast<int>(parts),
-                                                                     "world", kStallLimit));
+  MSRT_ASSIGN_OR_RETURN(job->communicators_,
+                        MakeThreadCommunicators(static_cast<int>(parts), "world", kStallLimit));
   for (const auto& communicator : job->communicators_)
     job->ranks_.push_back(std::make_unique<Impl>(
         RankOptionsOf(options, communicator.get(), static_cast<size_t>(parts))));

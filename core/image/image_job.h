@@ -14,9 +14,10 @@
 #include "core/image/image_normalize.h"
 #include "core/image/image_result.h"
 #include "core/image/image_runner.h"
-#include "core/image/rank_results.h"
 #include "core/image/image_sink.h"
 #include "core/image/image_source.h"
+#include "core/image/rank_results.h"
+#include "core/image/rank_watch.h"
 
 namespace msrt {
 
@@ -52,6 +53,9 @@ struct JobOptions {
   // creates and runs the same job, with a runtime and a memory limit of its own. Null: the ranks
   // are threads of this process, which share the limit and the threads of the environment.
   Communicator* communicator = nullptr;
+  // When ranks that are processes are given up. Operations of the communicator must not have a
+  // limit that is shorter than the work of a rank between two messages.
+  WatchLimits watch = {};
   Normalization normalization = {};
   std::string mask = {};      // a file; where its first channel is 0, there is no content
   bool use_no_data = true;    // pixels of the image's no-data value have no content

@@ -15,8 +15,6 @@ constexpr int64_t kMinTile = 16;
 constexpr size_t kScratchShare = 64;
 constexpr size_t kMinScratchBytes = size_t{1} << 20;
 
-size_t ScratchBytes(size_t limit) { return std::max(limit / kScratchShare, kMinScratchBytes); }
-
 // Returns the least limit that leaves `bytes` beside scratch memory.
 size_t LimitFor(size_t bytes) {
   return std::max(bytes + kMinScratchBytes, bytes + bytes / (kScratchShare - 1) + kScratchShare);
@@ -178,7 +176,7 @@ class ImagePlanner {
                             PlanPhase(std::move(found[p]), p + 1 == found.size(), &stored));
       plan_.peak_bytes =
           std::max(plan_.peak_bytes, plan_.fixed_bytes + plan.stored_bytes + plan.piece_bytes +
-                                         ScratchBytes(plan_.limit_bytes));
+                                         KernelScratchBytes(plan_.limit_bytes));
       plan_.phases.push_back(std::move(plan));
     }
     return std::move(plan_);
@@ -199,7 +197,7 @@ class ImagePlanner {
     const PhaseMemory memory(runner_, plan.phase, last);
     MSRT_ASSIGN_OR_RETURN(const size_t derived, memory.OfDerived());
     const size_t used = plan_.fixed_bytes + plan.stored_bytes;
-    const size_t taken = used + ScratchBytes(plan_.limit_bytes);
+    const size_t taken = used + KernelScratchBytes(plan_.limit_bytes);
     const size_t left = plan_.limit_bytes > taken ? plan_.limit_bytes - taken : 0;
     size_t least = SIZE_MAX;  // of all that was tried
     bool fits = plan.phase.targets.empty();
@@ -286,6 +284,10 @@ std::string_view ExecutorName(ImageExecutor executor) {
 size_t MemoryLimitOf(const ImagePlanOptions& options) {
   if (options.memory_limit_bytes != 0) return options.memory_limit_bytes;
   return static_cast<size_t>(PhysicalMemoryBytes() / 2);
+}
+
+size_t KernelScratchBytes(size_t limit) {
+  return std::max(limit / kScratchShare, kMinScratchBytes);
 }
 
 size_t BytesOfBox(const PieceRunner& runner, ValueId value, const Box& box) {

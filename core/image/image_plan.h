@@ -53,6 +53,9 @@ struct ImagePlan {
 // Returns the limit in bytes, whatever the options say of it.
 size_t MemoryLimitOf(const ImagePlanOptions& options);
 
+// Returns the part of a limit that is left for the scratch memory of kernels.
+size_t KernelScratchBytes(size_t limit);
+
 // `weight_bytes` are the constants of the model. kLimitExceeded, with the amount that would
 // suffice, if nothing fits.
 Result<ImagePlan> PlanImage(const PieceRunner& runner, size_t weight_bytes,

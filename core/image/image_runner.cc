@@ -3,6 +3,7 @@
 #include "core/graph/constants.h"
 #include "core/image/image_outputs.h"
 #include "core/image/image_runner_state.h"
+#include "core/image/phase_share.h"
 #include "core/image/stream_model.h"
 
 namespace msrt {
@@ -61,7 +62,7 @@ Status ImageRunState::WriteStored() {
     if (it == stored.end()) continue;
     const PieceMemory whole = it->second.View();
     const ValueBox target{whole.value, whole.box};
-    MSRT_ASSIGN_OR_RETURN(const bool wanted, Wanted(/*last_phase=*/true, {&target, 1}));
+    MSRT_ASSIGN_OR_RETURN(const bool wanted, io.wanted ? io.wanted({&target, 1}) : true);
     if (wanted) MSRT_RETURN_IF_ERROR(io.write(o, whole.box, whole.memory));
     else if (io.skip) MSRT_RETURN_IF_ERROR(io.skip(o, whole.box));
   }
@@ -69,9 +70,11 @@ Status ImageRunState::WriteStored() {
   return OkStatus();
 }
 
-Result<bool> ImageRunState::Wanted(bool last_phase, std::span<const ValueBox> targets) const {
-  if (!last_phase || !io.wanted) return true;
-  return io.wanted(targets);
+Result<bool> ImageRunState::Wanted(const PhasePlan& plan, size_t phase, bool last_phase,
+                                   std::span<const ValueBox> targets) const {
+  if (last_phase) return io.wanted ? io.wanted(targets) : true;
+  if (options.share == nullptr || !options.share->Shares(phase)) return true;
+  return options.share->IsWanted(runner, plan.phase, targets);
 }
 
 Status ImageRunState::Skip(std::span<const ValueBox> targets) const {
@@ -153,7 +156,10 @@ class ImageRunner::Impl {
     }
     if (plan.phase.targets.empty()) return OkStatus();
     const auto run = plan.executor == ImageExecutor::kTiles ? RunPhaseTiles : StreamPhaseRows;
-    return run(plan, p, plan_.phases.size(), state, report);
+    MSRT_RETURN_IF_ERROR(run(plan, p, plan_.phases.size(), state, report));
+    PhaseShare* const share = state->options.share;
+    if (share == nullptr || !share->Shares(p)) return OkStatus();
+    return share->Gather(*runner_, plan.phase, state->stored);
   }
 
   Status Store(ValueId v, ImageRunState* state) {

@@ -14,6 +14,8 @@ namespace msrt {
 struct ImageIo {
   // Fills `memory` with a box of the image, [1, channels, rows, columns] of f32.
   std::function<Status(const Box& box, const TensorView& memory)> read;
+  // Told, after a read, which box of the image is probably read next. May be null.
+  std::function<void(const Box& box)> ahead = {};
   // Takes a box of an output. Boxes come once each: strips from top to bottom, tiles by rows of
   // tiles.
   std::function<Status(size_t output, const Box& box, const TensorView& memory)> write;
@@ -24,6 +26,8 @@ struct ImageIo {
   std::function<Status(size_t output, const Box& box)> skip = {};
 };
 
+class PhaseShare;  // core/image/phase_share.h
+
 struct ImageProgress {
   size_t phase = 0, phases = 1;
   int64_t done = 0, total = 0;  // strips or tiles of the phase
@@ -33,6 +37,7 @@ struct ImageProgress {
 struct ImageRunOptions {
   std::function<void(const ImageProgress&)> progress;
   const std::atomic<bool>* cancelled = nullptr;  // checked between strips and tiles
+  PhaseShare* share = nullptr;  // with the other ranks that run the same image; null: nothing
 };
 
 // Rows of one value over a phase of rolling rows.

@@ -36,8 +36,10 @@ struct ImageRunState {
   Status Write(const std::vector<BoxMemory>& outputs);
   // Writes the outputs that are stored whole, because other values follow from them.
   Status WriteStored();
-  // Whether a piece of the last phase has to be computed.
-  Result<bool> Wanted(bool last_phase, std::span<const ValueBox> targets) const;
+  // Whether a piece of the phase has to be computed: in the last one by ImageIo::wanted, before by
+  // the share of this rank.
+  Result<bool> Wanted(const PhasePlan& plan, size_t phase, bool last_phase,
+                      std::span<const ValueBox> targets) const;
   // Passes the boxes of outputs to io.skip.
   Status Skip(std::span<const ValueBox> targets) const;
   // Runs a piece, and notes the peak of memory. kLimitExceeded if kernels took more scratch memory

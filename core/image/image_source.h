@@ -24,6 +24,12 @@ class ImageSource {
   virtual void ReadAhead(const ImageWindow& window) { (void)window; }
   // The memory that the source may hold between reads, for planning under a memory limit.
   virtual int64_t cache_bytes() const { return 0; }
+  // Lets the source hold up to so many bytes, so that it keeps the rows of blocks of a whole
+  // window: for windows that overlap. By default it holds cache_bytes(), which suffices for bands
+  // of rows.
+  virtual void AllowCache(int64_t bytes) { (void)bytes; }
+  // The rows of a block; 0: there are no blocks.
+  virtual int64_t block_rows() const { return 0; }
   // How many blocks (tiles, strips or bands of rows) have been decoded so far.
   virtual int64_t decoded_blocks() const { return 0; }
 };

@@ -43,7 +43,7 @@ void AppendNumbers(std::string* text, std::string_view name, const std::vector<f
 void AppendCompileOptions(const CompileOptions& options, std::string* text) {
   for (const std::string& name : options.place.delegates) StrAppend(text, " delegate ", name);
   for (const std::string& name : options.passes.disabled) StrAppend(text, " disabled ", name);
-  StrAppend(text, " pins ", options.place.pins.size());
+  for (const Pin& pin : options.place.pins) StrAppend(text, " pin ", Describe(pin));
 }
 
 }  // namespace
@@ -51,8 +51,9 @@ void AppendCompileOptions(const CompileOptions& options, std::string* text) {
 Result<uint64_t> JobIdentity(const Environment& environment, const std::string& model,
                              const ImageInfo& image, const JobOptions& options) {
   MSRT_ASSIGN_OR_RETURN(const Bytes bytes, environment.io->MapFile(model));
-  std::string text = StrCat("msrt image job 1 model ", HashBytes(bytes.data), " image ",
-                            image.channels, " ", image.height, " ", image.width, " ", image.dtype);
+  std::string text =
+      StrCat("msrt " MSRT_VERSION " image job 2 model ", HashBytes(bytes.data), " image ",
+             image.channels, " ", image.height, " ", image.width, " ", image.dtype);
   if (options.input.source == nullptr) {
     MSRT_ASSIGN_OR_RETURN(const uint64_t identity, FileIdentity(options.input.path));
     StrAppend(&text, " file ", identity, " level ", options.input.open.level, " page ",

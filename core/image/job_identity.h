@@ -1,5 +1,6 @@
-// The identity of a job: a hash of everything that determines the pixels of its results. How the
-// work is cut does not: rows, tiles and memory limits may differ when a job is resumed.
+// The identity of a job: a hash of everything that determines the pixels of its results, the
+// version of msrt included, whose kernels may round otherwise. How the work is cut does not: rows,
+// tiles and memory limits may differ when a job is resumed.
 #pragma once
 
 #include "core/image/image_job.h"

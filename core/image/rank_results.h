@@ -48,6 +48,7 @@ class RemoteResults final : public PieceResults {
   Status Progress(double fraction);
   // The last message. result_bytes is filled in.
   Status Done(RankWork work);
+  const Communicator& pair() const { return *pair_; }
 
  private:
   std::unique_ptr<Communicator> pair_;

@@ -18,6 +18,7 @@ class StreamExecutor {
   Status Run(size_t s) {
     const StreamStrip strip = schedule_.strip(s);
     MSRT_RETURN_IF_ERROR(ReadImage(strip));
+    ReadAhead(s + 1);
     std::vector<PieceMemory> sources = state_.Stored(phase_.known);
     if (image_) sources.push_back(image_->View());
     for (ValueId v : strip.reads) {
@@ -49,20 +50,30 @@ class StreamExecutor {
   Status ReadImage(const StreamStrip& strip) {
     if (!strip.image) return OkStatus();
     MSRT_ASSIGN_OR_RETURN(BoxMemory next, state_.NewMemory(state_.image(), *strip.image));
-    Box rest = next.box();
-    if (image_) {
-      MSRT_RETURN_IF_ERROR(next.CopyFrom(*image_, state_.parallel));
-      // Rows are the dim in which the two differ.
-      for (int d = 0; d < rest.rank(); ++d) {
-        if (image_->box()[d] != rest[d])
-          rest[d].begin = std::max(rest[d].begin, image_->box()[d].end);
-      }
-      if (image_->box() == next.box()) rest[0] = {0, 0};
-    }
+    const Box rest = Unread(*strip.image);
+    if (image_) MSRT_RETURN_IF_ERROR(next.CopyFrom(*image_, state_.parallel));
     state_.counter.Note(state_.fixed_bytes + state_.runner.arena_bytes() +
                         state_.runner.scratch_bytes());
     image_ = std::move(next);
     return rest.empty() ? OkStatus() : state_.Read(*image_, rest);
+  }
+
+  // Returns the rows of the box that are not in memory.
+  Box Unread(Box box) const {
+    if (!image_) return box;
+    if (image_->box() == box) box[0] = {0, 0};
+    // Rows are the dim in which the two differ.
+    for (int d = 0; d < box.rank() && !box.empty(); ++d) {
+      if (image_->box()[d] != box[d]) box[d].begin = std::max(box[d].begin, image_->box()[d].end);
+    }
+    return box;
+  }
+
+  void ReadAhead(size_t s) const {
+    if (!state_.io.ahead || s >= schedule_.strip_count()) return;
+    const StreamStrip strip = schedule_.strip(s);
+    const Box rest = strip.image ? Unread(*strip.image) : Box();
+    if (rest.rank() != 0 && !rest.empty()) state_.io.ahead(rest);
   }
 
   const RowSchedule& schedule_;
@@ -74,7 +85,7 @@ class StreamExecutor {
 };
 
 // Finds the strips to compute: ranges of them, between which at least `min_gap` are skipped.
-Result<std::vector<Interval>> WantedRanges(const PhasePlan& plan, bool last_phase,
+Result<std::vector<Interval>> WantedRanges(const PhasePlan& plan, size_t phase, bool last_phase,
                                            const ImageRunState& state, int64_t min_gap) {
   const int64_t strips = StripCount(state.runner, plan.phase, plan.rows);
   std::vector<Interval> ranges;
@@ -82,7 +93,7 @@ Result<std::vector<Interval>> WantedRanges(const PhasePlan& plan, bool last_phas
     MSRT_RETURN_IF_ERROR(state.CheckCancelled());
     MSRT_ASSIGN_OR_RETURN(
         const bool wanted,
-        state.Wanted(last_phase, TargetsOf(state.runner, plan.phase, plan.rows, s)));
+        state.Wanted(plan, phase, last_phase, TargetsOf(state.runner, plan.phase, plan.rows, s)));
     if (!wanted) continue;
     if (!ranges.empty() && s - ranges.back().end < min_gap) ranges.back().end = s + 1;
     else ranges.push_back({s, s + 1});
@@ -119,13 +130,14 @@ Status StreamPhaseRows(const PhasePlan& plan, size_t phase, size_t phases, Image
   const int64_t strips = StripCount(state->runner, plan.phase, plan.rows);
   report->pieces = strips;
   MSRT_ASSIGN_OR_RETURN(std::vector<Interval> ranges,
-                        WantedRanges(plan, phase + 1 == phases, *state, kMinSkippedStrips));
+                        WantedRanges(plan, phase, phase + 1 == phases, *state, kMinSkippedStrips));
   ranges.push_back({strips, strips});
   std::map<uint32_t, Interval> earlier;
   int64_t at = 0;
   for (const Interval& range : ranges) {
     for (; at < range.begin; ++at, ++report->skipped_pieces) {
-      MSRT_RETURN_IF_ERROR(state->Skip(TargetsOf(state->runner, plan.phase, plan.rows, at)));
+      if (phase + 1 == phases)
+        MSRT_RETURN_IF_ERROR(state->Skip(TargetsOf(state->runner, plan.phase, plan.rows, at)));
       state->Progress(phase, phases, at + 1, strips);
     }
     if (range.empty()) break;

@@ -3,9 +3,31 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/checked_math.h"
 #include "core/parallel/overlap.h"
 
 namespace msrt {
+namespace {
+
+// Returns how many elements are in at least one of the boxes. Looks at their dims from `dim` on.
+int64_t UnionVolume(const std::vector<Box>& boxes, int dim = 0) {
+  if (boxes.empty() || dim == boxes[0].rank()) return boxes.empty() ? 0 : 1;
+  std::vector<int64_t> cuts;
+  for (const Box& box : boxes) cuts.push_back(box[dim].begin), cuts.push_back(box[dim].end);
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  int64_t volume = 0;
+  for (size_t c = 0; c + 1 < cuts.size(); ++c) {
+    std::vector<Box> slab;
+    for (const Box& box : boxes) {
+      if (box[dim].Contains({cuts[c], cuts[c + 1]})) slab.push_back(box);
+    }
+    volume += (cuts[c + 1] - cuts[c]) * UnionVolume(slab, dim + 1);
+  }
+  return volume;
+}
+
+}  // namespace
 
 ConstTensor CutConstant(const ConstTensor& tensor, const Box& box) {
   const size_t width = BytesOf(tensor.dtype, 1);
@@ -55,6 +77,25 @@ void RankGraph::Describe(RankModule* result) const {
   result->bytes_sent = bytes_sent_;
   result->messages_sent = messages_sent_;
   result->exchanges = exchanges_;
+  std::vector<uint32_t> computed;
+  for (const Node& node : source_.nodes) {
+    for (ValueId v : node.outputs) {
+      if (v != kNoValue) computed.push_back(IndexOf(v));
+    }
+  }
+  for (const uint32_t v : computed) {
+    const auto& boxes = plan_.values[v].computed;
+    if (rank_ >= boxes.size() || !boxes[rank_]) continue;
+    std::vector<Box> lower;
+    for (size_t r = 0; r < rank_; ++r) {
+      const Box common = boxes[r] ? Intersect(*boxes[r], *boxes[rank_]) : Box();
+      if (common.rank() == boxes[rank_]->rank() && !common.empty()) lower.push_back(common);
+    }
+    const int64_t elements = UnionVolume(lower);
+    const Box& own = *boxes[rank_];
+    const int64_t rows = own.rank() < 3 ? 1 : own[own.rank() - 2].size();
+    if (elements > 0) result->recomputed_rows += CeilDiv(elements, own.volume() / rows);
+  }
 }
 
 // All ranks exchange in the order of the source graph: its inputs, then the results of its nodes.

@@ -17,6 +17,9 @@ struct RankModule {
   std::vector<bool> writes;                   // by output: no lower rank delivers the same box
   int64_t bytes_sent = 0, messages_sent = 0;  // in one run
   int64_t exchanges = 0;                      // Exchange nodes
+  // Rows of all values that this rank computes and a lower rank computes too, parts of rows
+  // rounded up.
+  int64_t recomputed_rows = 0;
 };
 
 // `module` is validated, and optimised if it is to be: passes do not look through pieces. `inputs`

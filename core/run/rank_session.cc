@@ -9,9 +9,14 @@
 #include "core/comm/thread_engine.h"
 #include "core/graph/constants.h"
 #include "core/run/session.h"
+#include "ops/exchange.h"
 
 namespace msrt {
 namespace {
+
+size_t MessageBytes(const ExchangePlan& plan) {
+  return BytesOf(plan.dtype, ElementsOf(plan.sends) + ElementsOf(plan.receives));
+}
 
 double SecondsSince(int64_t begin) { return static_cast<double>(MonotonicNanos() - begin) * 1e-9; }
 
@@ -23,8 +28,16 @@ class RankSession::Impl {
       : model_(std::move(model)), communicator_(*communicator) {}
 
   Status Start(size_t memory_cap_bytes) {
+    for (const Step& step : model_.model->entries[0]->current()->program->steps) {
+      if (step.kernel) fixed_bytes_ += step.kernel.packed_bytes();
+      if (step.exchange) message_bytes_ = std::max(message_bytes_, MessageBytes(*step.exchange));
+    }
+    const Graph& graph = model_.model->module.main();
+    for (ValueId v : graph.inputs) fixed_bytes_ += graph.value(v).type.bytes();
+    fixed_bytes_ += ConstantBytes(model_.model->module) + message_bytes_;
     SessionOptions options;
-    options.memory_cap_bytes = memory_cap_bytes;
+    if (memory_cap_bytes != 0)
+      options.memory_cap_bytes = memory_cap_bytes - std::min(memory_cap_bytes - 1, fixed_bytes_);
     options.communicator = &communicator_;
     MSRT_ASSIGN_OR_RETURN(session_, Session::Create(model_.model, 0, options));
     return OkStatus();
@@ -37,10 +50,13 @@ class RankSession::Impl {
     MSRT_RETURN_IF_ERROR(Read(io));
     report.read_seconds = SecondsSince(begin);
     const int64_t read = MonotonicNanos();
-    MSRT_RETURN_IF_ERROR(session_->Run(options));
+    RunOptions run = options;
+    if (io.progress) run.progress = &io.progress;
+    MSRT_RETURN_IF_ERROR(session_->Run(run));
     report.seconds = SecondsSince(read);
     report.exchanges = session_->exchanges();
     report.memory_bytes = session_->memory().total();
+    report.peak_bytes = fixed_bytes_ + report.memory_bytes;
     const int64_t ran = MonotonicNanos();
     MSRT_RETURN_IF_ERROR(Write(io));
     report.write_seconds = SecondsSince(ran);
@@ -69,14 +85,8 @@ class RankSession::Impl {
     for (ValueId v : graph.inputs) request.inputs.push_back(graph.value(v).type);
     MSRT_ASSIGN_OR_RETURN(const std::shared_ptr<const Binding> binding,
                           BindingFor(*model_.model, *placed, request));
-    // Messages are packed one exchange at a time; all of them together are more than enough.
-    size_t bytes = binding->arena_bytes + static_cast<size_t>(model_.split.bytes_sent) +
-                   ConstantBytes(model_.model->module);
-    for (const Type& type : request.inputs) bytes += type.bytes();
+    size_t bytes = binding->arena_bytes + fixed_bytes_;
     for (const Type& type : binding->output_types) bytes += type.concrete() ? type.bytes() : 0;
-    for (const Step& step : placed->program->steps) {
-      if (step.kernel) bytes += step.kernel.packed_bytes();
-    }
     return bytes;
   }
 
@@ -104,6 +114,8 @@ class RankSession::Impl {
 
   RankModel model_;
   Communicator& communicator_;
+  size_t fixed_bytes_ = 0;     // inputs, weights, their packed forms, the largest messages
+  size_t message_bytes_ = 0;   // of the largest exchange; exchanges run one after the other
   std::vector<Block> inputs_;  // the session reads them
   std::unique_ptr<Session> session_;
 };

@@ -20,19 +20,25 @@ struct RankIo {
   std::function<Status(size_t input, const Box& box, const TensorView& memory)> read;
   // Takes a box of an output. Each element of an output comes from exactly one rank.
   std::function<Status(size_t output, const Box& box, const TensorView& memory)> write;
+  // Called with the estimated fraction of the computation that is done, by the thread that
+  // computes. May be null.
+  std::function<void(double fraction)> progress = {};
 };
 
 struct RankOptions {
   size_t entry = 0;
   CompileOptions compile;
   SplitOptions split;
-  size_t memory_cap_bytes = 0;  // of the session of each rank; 0: no cap
+  // What a rank holds during a run: inputs, messages, weights and their packed forms, and its
+  // session. A run that needs more fails with kLimitExceeded. 0: no cap.
+  size_t memory_cap_bytes = 0;
 };
 
 struct RankReport {
   ExchangeTotals exchanges;
   double seconds = 0, read_seconds = 0, write_seconds = 0;  // `seconds` is without the others
   size_t memory_bytes = 0;                                  // of the session
+  size_t peak_bytes = 0;  // that, inputs, the largest messages, weights and their packed forms
 };
 
 // Used by one thread at a time, except Cancel.
@@ -50,7 +56,7 @@ class RankSession {
   const RankModule& split() const;  // without its module
   const CompiledModel& model() const;
   // The memory that a run needs, found by binding it: arena, inputs, outputs, messages, weights and
-  // their packed forms.
+  // their packed forms. Scratch memory of kernels is not known before they run.
   Result<size_t> ExpectedBytes() const;
 
   // May be called again, by all ranks, unless it failed.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "core/base/clock.h"
 #include "core/base/parallel_for.h"
@@ -17,6 +18,9 @@ struct RunOptions {
   // counts against the session's cap.
   size_t max_depth = 100'000;
   uint64_t max_calls = 0;
+  // Called after each step of a graph, by the thread that runs it, with the part of the estimated
+  // time of the graph's bound steps that is over. It outlives the run. May be null.
+  const std::function<void(double fraction)>* progress = nullptr;
 };
 
 // Returns how long a run with these options waits for other runs.

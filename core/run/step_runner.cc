@@ -21,8 +21,7 @@ Status StepRunner::RunSegment(Frame* frame) {
   if (!binding.is_piece) MSRT_RETURN_IF_ERROR(AllocateOutputs(frame, binding));
   if (pointers_.size() < binding.max_views) pointers_.resize(binding.max_views);
   if (!alone) return RunOnQueues(frame, binding);
-  for (uint32_t i = 0; i < binding.steps.size(); ++i) MSRT_RETURN_IF_ERROR(RunStep(frame, i));
-  return OkStatus();
+  return RunSteps(frame, binding, [](QueueId) { return true; });
 }
 
 // Makes the queues, events and arenas that the binding needs.
@@ -45,7 +44,7 @@ Status StepRunner::RunOnQueues(Frame* frame, const Binding& binding) {
   if (capture) {
     MSRT_RETURN_IF_ERROR(RunCaptured(frame, binding));
   } else {
-    for (uint32_t i = 0; i < binding.steps.size(); ++i) MSRT_RETURN_IF_ERROR(RunStep(frame, i));
+    MSRT_RETURN_IF_ERROR(RunSteps(frame, binding, [](QueueId) { return true; }));
   }
   if (binding.joins_queues) MSRT_RETURN_IF_ERROR(JoinQueues(frame));
   return EndOnQueues(frame, binding);
@@ -116,8 +115,14 @@ Status StepRunner::Capture(Frame* frame, const Binding& binding, Replay* replay)
 
 Status StepRunner::RunSteps(Frame* frame, const Binding& binding,
                             FunctionRef<bool(QueueId)> which) {
+  const auto seconds = [&](const BoundStep& step) {
+    return frame->program().steps[step.step].seconds;
+  };
+  double all = 0, done = 0;
+  for (const BoundStep& step : binding.steps) all += context_.options.progress ? seconds(step) : 0;
   for (uint32_t i = 0; i < binding.steps.size(); ++i) {
     if (which(binding.steps[i].queue)) MSRT_RETURN_IF_ERROR(RunStep(frame, i));
+    if (all > 0) (*context_.options.progress)((done += seconds(binding.steps[i])) / all);
   }
   return OkStatus();
 }

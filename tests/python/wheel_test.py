@@ -3,6 +3,7 @@ import base64
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,8 @@ SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "
 
 # The image module is loaded when an image is opened, and reports what is missing.
 IMAGE_LIBRARIES = re.compile(r"lib(tiff|png16|jpeg)\.so\.\d+")
+# So are the communication engines, when several ranks ask for them.
+ENGINE_LIBRARIES = re.compile(r"lib(mpi|gloo)\.so(\.\d+)*")
 
 
 def run_python(program, *arguments, **environment):
@@ -77,9 +80,49 @@ class Wheel(ModelCase):
             needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic))
             if os.path.basename(file) == "libmsrt_images.so":
                 needed = {name for name in needed if not IMAGE_LIBRARIES.fullmatch(name)}
+            if os.path.basename(file).startswith("libmsrt_comm_"):
+                needed = {name for name in needed if not ENGINE_LIBRARIES.fullmatch(name)}
             self.assertLessEqual(needed, SYSTEM_LIBRARIES | ours, file)
             for path in re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", dynamic):
                 self.assertTrue(all(part.startswith("$ORIGIN") for part in path.split(":")), f"{file}: {path}")
+
+    def engines(self):
+        return [name for name in ("gloo", "mpi") if os.path.exists(os.path.join(BUILD, "lib", f"libmsrt_comm_{name}.so"))]
+
+    def ranks(self, engine, msrun, out):
+        """Runs an image job of two ranks."""
+        if not os.path.exists(self.path("unet.msrt")):
+            msrt.convert(self.write("unet.onnx", image_files.network()), self.path("unet.msrt"))
+        np.save(self.path("image.npy"), np.random.default_rng(1).integers(0, 256, (3, 24, 20), np.uint8))
+        command = [msrun, "image", self.path("unet.msrt"), self.path("image.npy"), self.path(out), "--quiet"]
+        before = ["mpirun", "--oversubscribe", "-n", "2"] if engine == "mpi" else [msrun, "launch", "-n", "2", "--engine", engine, "--"]
+        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        return subprocess.run([*before, *command], capture_output=True, text=True, timeout=120, env=environment)
+
+    def test_ranks_find_the_engines_of_the_package(self):
+        for engine in self.engines():
+            if engine == "mpi" and shutil.which("mpirun") is None:
+                continue
+            done = self.ranks(engine, os.path.join(PACKAGE, "bin", "msrun"), engine + ".npy")
+            self.assertEqual(done.returncode, 0, (engine, done.stderr))
+            self.assertTrue(os.path.exists(self.path(engine + ".npy")), engine)
+
+    def test_missing_library_of_an_engine_is_named(self):
+        if "gloo" not in self.engines():
+            self.skipTest("a build without Gloo")
+        shutil.copytree(os.path.join(PACKAGE, "lib"), self.path("lib"))
+        shutil.copytree(os.path.join(PACKAGE, "bin"), self.path("bin"))
+        with open(self.path("lib/libmsrt_comm_gloo.so"), "rb") as file:
+            module = file.read()
+        library = re.search(rb"\0(libgloo\.so[.\d]*)\0", module)
+        if library is None:
+            self.skipTest("Gloo is linked statically")
+        missing = library[1].replace(b"gloo", b"none")
+        with open(self.path("lib/libmsrt_comm_gloo.so"), "wb") as file:
+            file.write(module.replace(library[1] + b"\0", missing + b"\0"))
+        done = self.ranks("gloo", self.path("bin/msrun"), "none.npy")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, rf"engine gloo: .*cannot be loaded \({re.escape(missing.decode())}.*; install the library that is missing")
 
     def test_openmp_comes_from_the_package_where_the_system_has_none(self):
         fallback = os.path.join(PACKAGE, "lib", "fallback", "libgomp.so.1")

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <mutex>
 #include <thread>
 
 #include "core/comm/thread_engine.h"
@@ -157,6 +159,47 @@ TEST(RankSession, TheHaloTravelsWhileTheInteriorIsComputed) {
     least = std::min(least, together.reports[0].exchanges.exposed_nanos);
   }
   EXPECT_LE(least, kDelay * kMillisecond / 2);
+}
+
+TEST(RankSession, AMemoryCapIsHard) {
+  const Dims image{1, 16, 128, 64};
+  Net net = OneConvolution(image);
+  RankOptions options = TwoParts();
+  Pair free(net.module, image, options);
+  free.Run(NoIo());
+  ASSERT_TRUE(free.statuses[0].ok() && free.statuses[1].ok()) << free.statuses[0].message();
+  const size_t peaks[] = {free.reports[0].peak_bytes, free.reports[1].peak_bytes};
+  const Result<size_t> expected = free.sessions[0]->ExpectedBytes();
+  ASSERT_TRUE(expected.ok());
+  EXPECT_GT(peaks[0], free.reports[0].memory_bytes);
+  // Scratch memory of kernels is not known before they run.
+  EXPECT_LE(*expected, peaks[0]);
+  EXPECT_GE(*expected, peaks[0] / 2);
+  options.memory_cap_bytes = std::max(peaks[0], peaks[1]);
+  Pair enough(net.module, image, options);
+  enough.Run(NoIo());
+  EXPECT_TRUE(enough.statuses[0].ok()) << enough.statuses[0].message();
+  options.memory_cap_bytes = std::min(peaks[0], peaks[1]) - 1;
+  Pair less(net.module, image, options);
+  less.Run(NoIo());
+  EXPECT_EQ(less.statuses[0].code(), Code::kLimitExceeded) << less.statuses[0].message();
+}
+
+TEST(RankSession, ProgressRisesToTheEnd) {
+  const Dims image{1, 2, 8, 8};
+  Net net = OneConvolution(image);
+  Pair pair(net.module, image, TwoParts());
+  RankIo io = NoIo();
+  std::mutex mutex;
+  std::vector<double> fractions;
+  io.progress = [&](double fraction) {
+    const std::lock_guard lock(mutex);
+    fractions.push_back(fraction);
+  };
+  pair.Run(io);
+  ASSERT_FALSE(fractions.empty());
+  for (double fraction : fractions) EXPECT_TRUE(fraction >= 0 && fraction <= 1.000001) << fraction;
+  EXPECT_NEAR(*std::max_element(fractions.begin(), fractions.end()), 1, 1e-6);
 }
 
 TEST(RankSession, AFailureOfOneRankEndsAll) {

@@ -2,6 +2,7 @@
 import math
 import random
 import struct
+import zlib
 
 import onnx_file as onnx
 
@@ -40,6 +41,20 @@ def write_tiff(path, channels, rows, columns, pixels, no_data=None, rows_per_str
         entries += struct.pack("<HHI", tag, kind, len(values)) + field
     with open(path, "wb") as f:
         f.write(struct.pack("<2sHI", b"II", 42, offset) + b"".join(strips) + struct.pack("<H", len(tags)) + entries + b"\0\0\0\0" + extra)
+    return path
+
+
+def write_png(path, channels, rows, columns, pixels):
+    """8-bit, of 1 or 3 channels x rows x columns."""
+    plane = rows * columns
+    lines = b"".join(b"\0" + bytes(pixels[c * plane + i] for i in range(r * columns, (r + 1) * columns) for c in range(channels))
+                     for r in range(rows))
+
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    header = struct.pack(">IIBBBBB", columns, rows, 8, {1: 0, 3: 2}[channels], 0, 0, 0)
+    with open(path, "wb") as f:
+        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
     return path
 
 
@@ -92,6 +107,17 @@ def weights(name, dims, seed):
     count = math.prod(dims)
     r = random.Random(seed)
     return onnx.tensor(name, dims, [r.uniform(-1, 1) / math.sqrt(count / dims[0]) for _ in range(count)])
+
+
+def normalized_network():
+    """Two convolutions, each followed by an instance norm, whose statistics are those of the whole image."""
+    nodes = [onnx.node("Conv", ["x", "w0"], ["a"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+             onnx.node("InstanceNormalization", ["a", "scale", "bias"], ["b"]), onnx.node("Relu", ["b"], ["c"]),
+             onnx.node("Conv", ["c", "w1"], ["d"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+             onnx.node("InstanceNormalization", ["d", "scale", "bias"], ["scores"])]
+    constants = [weights("w0", [4, 3, 3, 3], 1), weights("w1", [4, 4, 3, 3], 2), onnx.tensor("scale", [4], [1.0, 2.0, 0.5, 1.5]),
+                 onnx.tensor("bias", [4], [0.0, 1.0, -1.0, 0.5])]
+    return onnx.model(onnx.graph(nodes, [onnx.value("x", [1, 3, "h", "w"])], [onnx.value("scores", [1, 4, "h", "w"])], constants))
 
 
 def network(channels=3, classes=5, detections=False):

@@ -108,6 +108,20 @@ class Image(ToolCase):
                     self.assertEqual(report["messages"], 0)
         self.assertEqual(self.split("auto.npy", "--split", "2x2")["plan"]["phases"][0]["executor"], "halo")
 
+    def test_ranks_share_the_statistics_of_the_image(self):
+        """Each computes the rows of its part, in every phase."""
+        self.model = self.converted("normalized", files.normalized_network())
+        alone = self.split("one.npy", "--executor", "stream", "--strip-rows", "8")
+        self.assertGreater(len(alone["phases"]), 2)
+        rows = sum(phase["computed_rows"] for phase in alone["phases"])
+        for executor in (("stream", "--strip-rows", "8"), ("tiles", "--tile", "40x32")):
+            for parts in ("2x1", "3x1", "2x2"):
+                report = self.split("out.npy", "--split", parts, "--executor", *executor, "--overwrite")
+                self.assertEqual(self.read("out.npy"), self.read("one.npy"), (executor, parts))
+                if executor[0] == "stream":
+                    computed = [rank["computed_rows"] for rank in report["ranks"]]
+                    self.assertLess(sum(computed), 1.4 * rows, (parts, computed, rows))
+
     def test_launched_ranks_have_the_bits_of_the_whole(self):
         want = self.whole([float(p) for p in PIXELS])
         engines = ["shm"] + [e for e in ("gloo",) if os.path.exists(os.path.join(self.BIN, "..", "lib", f"libmsrt_comm_{e}.so"))]
@@ -123,6 +137,78 @@ class Image(ToolCase):
                 self.assertEqual(onnx.read_npy(self.path("out.npy"))[1], want, (before, executor))
                 self.assertEqual(len(report["ranks"]), 3)
 
+    def test_rows_that_two_ranks_compute_are_counted(self):
+        """The borders are so small that computing them twice costs less than a message."""
+        report = self.split("out.npy", "--split", "2x1")
+        self.assertEqual(report["plan"]["phases"][0]["executor"], "halo")
+        self.assertGreater(report["recomputed_rows"], 0)
+        self.assertLess(report["recomputed_rows"], 40)
+        self.assertGreater(report["peak_bytes"], 0)
+        self.assertLess(report["peak_bytes"], report["plan"]["peak_bytes"], "measured, without what the process held before")
+
+    def test_all_ranks_take_tiles_if_one_must(self):
+        """Rank 0 holds the results of all: the limit lets it compute tiles, the others rows, and none its whole part."""
+        rows, columns = 256, 24000
+        onnx.write_npy(self.path("in.npy"), (3, rows, columns), [], "|u1", "B")
+        with open(self.path("in.npy"), "ab") as f:
+            f.write(random.Random(3).randbytes(3 * rows * columns))
+        refused = self.image(self.model, self.path("in.npy"), self.path("x.npy"), "--executor", "stream", "--resume", "--memory", "1", code=1)
+        # The results of three other ranks pass through rank 0 in bands of 8 MiB.
+        rows_of_rank_0 = int(refused.stderr.split("set the limit to ")[1].split()[0]) + 3 * (8 << 20)
+        launch = (os.path.join(self.BIN, "msrun"), "launch", "-n", "4", "--")
+        report = self.split("split.npy", "--split", "2x2", "--memory", str(rows_of_rank_0 - (3 << 20)), before=launch)
+        self.assertEqual(report["plan"]["phases"][-1]["executor"], "tiles")
+        self.image(self.model, self.path("in.npy"), self.path("one.npy"))
+        self.assertEqual(self.read("split.npy"), self.read("one.npy"))
+
+    def test_each_block_is_decoded_once(self):
+        if not CODECS:
+            return
+        rows, columns = 700, 130
+        pixels = files.noise(3 * rows * columns, 4)
+        png = files.write_png(self.path("in.png"), 3, rows, columns, pixels)
+        tiff = files.write_tiff(self.path("in.tif"), 3, rows, columns, pixels)
+        counts = {}
+        for source in (png, tiff):
+            for more in (("--executor", "stream"), ("--executor", "stream", "--strip-rows", "7"), ("--executor", "stream", "--bands", "3,2,1"),
+                         ("--executor", "tiles", "--tile", "200x64")):
+                self.image(self.model, source, self.path("out.npy"), *more, "--overwrite", "--json", self.path("r.json"))
+                with open(self.path("r.json"), encoding="utf-8") as f:
+                    counts.setdefault(source, []).append(json.load(f)["decoded_blocks"])
+        self.assertEqual(counts[tiff], [-(-rows // 16)] * 4)
+        self.assertEqual(counts[png], [counts[png][0]] * 4)
+        self.image(self.model, png, self.path("want.npy"), "--strip-rows", "1000")
+        self.assertEqual(self.read("out.npy"), self.read("want.npy"))
+
+    def test_stopped_rank_ends_the_job(self):
+        """Under mpirun nothing but the ranks themselves can notice it."""
+        if not (shutil.which("mpirun") and os.path.exists(os.path.join(self.BIN, "..", "lib", "libmsrt_comm_mpi.so"))):
+            self.skipTest("no MPI")
+        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        source = self.npy("tall.npy", files.noise(3 * 20000 * COLUMNS, 5), 20000)
+        for stopped, other in ((1, 0), (0, 1)):
+            pids, out = self.path(f"pid{stopped}."), f"out{stopped}.npy"
+            command = [os.path.join(self.BIN, "msrun"), "image", self.model, source, self.path(out), "--executor", "stream", "--strip-rows",
+                       "1", "--sync", "0", "--timeout", "1"]
+            script = f'echo $$ > {pids}$OMPI_COMM_WORLD_RANK; exec "$@"'
+            job = subprocess.Popen(["mpirun", "--oversubscribe", "-n", "2", "sh", "-c", script, "sh", *command], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True, env=environment)
+            try:
+                while not os.path.exists(self.path(out + ".part")):
+                    self.assertIsNone(job.poll())
+                    time.sleep(0.01)
+                time.sleep(0.5)
+                with open(pids + str(stopped), encoding="utf-8") as f:
+                    os.kill(int(f.read()), signal.SIGSTOP)
+                began = time.monotonic()
+                errors = job.communicate(timeout=60)[1]
+            finally:
+                job.kill()
+            self.assertNotEqual(job.returncode, 0)
+            self.assertRegex(errors, rf"rank {stopped} on host .* \(process \d+\) does not respond since .*was last seen .* of group .*, rank {other} is ")
+            self.assertLess(time.monotonic() - began, 10)
+            self.assertFalse(os.path.exists(self.path(out)))
+
     def test_ranks_that_fail_leave_no_result(self):
         """The limit of the file's size stops rank 0, as a full disk does; the same ranks continue."""
         want = self.whole([float(p) for p in PIXELS])
@@ -132,6 +218,14 @@ class Image(ToolCase):
             self.assertTrue(os.path.exists(self.path(name + ".part")))
             self.split(name, *options, "--strip-rows", "2", "--resume")
             self.assertEqual(onnx.read_npy(self.path(name))[1], want)
+
+    def test_resumed_ranks_take_rows(self):
+        """Halos would be computed again as a whole."""
+        want = self.whole([float(p) for p in PIXELS])
+        self.interrupted("out.npy", "--executor", "stream", "--split", "3x1")
+        report = self.split("out.npy", "--split", "3x1", "--strip-rows", "2", "--resume")
+        self.assertEqual(onnx.read_npy(self.path("out.npy"))[1], want)
+        self.assertEqual(report["plan"]["phases"][-1]["executor"], "stream")
 
     def test_ranks_share_a_mask(self):
         mask = [int(r >= 60 and c < 50) for r in range(ROWS) for c in range(COLUMNS)]

@@ -136,8 +136,14 @@ Status JoinRanks(ImageArguments* a, ImageRanks* ranks) {
   MSRT_ASSIGN_OR_RETURN(ranks->job, Job::FromEnvironment());
   const JobSettings& settings = ranks->job->settings();
   if (settings.size == 1) return OkStatus();
-  // A rank may compute for hours without a message. The control connection and mpirun find ranks
-  // that die or hang.
+  // A rank may compute for hours without a message, so a long wait is no error. The watch of the
+  // job finds ranks that are stuck and, where there is no control connection, those that are
+  // stopped.
+  const auto millis = [](double seconds) {
+    return std::chrono::milliseconds(static_cast<int64_t>(std::max(seconds * 1e3, 1.0)));
+  };
+  a->job.watch.stall = millis(a->stall_seconds);
+  if (ranks->job->control() == nullptr) a->job.watch.silence = millis(a->silence_seconds);
   CommOptions options;
   options.stall_limit = std::chrono::hours(24 * 7);
   MSRT_ASSIGN_OR_RETURN(ranks->communicator, MakeJobCommunicator(ranks->job.get(), options));

@@ -87,6 +87,16 @@ void AddJobOptions(CLI::App* app, ImageArguments* a) {
   app->add_option("--sync", a->job.sync_seconds,
                   "seconds between the times at which results become durable")
       ->check(CLI::NonNegativeNumber);
+  app->add_option("--timeout", a->silence_seconds,
+                  "under mpirun: seconds without a sign of life after which a rank has failed; "
+                  "under 'msrun launch' its own --timeout decides")
+      ->check(CLI::Range(0.05, 86400.0))
+      ->capture_default_str();
+  app->add_option("--stall-timeout", a->stall_seconds,
+                  "seconds after which a rank has failed that does no work and waits for no other; "
+                  "it must be longer than the longest single step")
+      ->check(CLI::Range(0.05, 604800.0))
+      ->capture_default_str();
   app->add_option("--explain", a->explain, "FILE.svg: a picture of the plan, drawn first");
   app->add_flag("--plan-only", a->plan_only, "plan and explain, but compute nothing");
   app->add_option("--json", a->common.json, "write the report as JSON; - is standard output");

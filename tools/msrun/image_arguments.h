@@ -15,6 +15,8 @@ struct ImageArguments {
   std::string explain;     // a file for the picture of the plan
   bool plan_only = false;  // nothing is computed
   bool split_given = false;
+  // After which a rank has failed: without a sign of life under mpirun; without any work.
+  double silence_seconds = 10, stall_seconds = 600;
 };
 
 // Returns as ParseArguments does. argv[0] is "image".

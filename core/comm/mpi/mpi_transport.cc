@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
+#include <thread>
 
 #include "core/comm/comm_module.h"
 #include "core/comm/message_exchange.h"
@@ -24,12 +26,18 @@ inline constexpr size_t kMaxPiece = size_t{1} << 30;
 // cores, and later sleeps.
 inline constexpr int kBusyPolls = 100;
 
+// How long MPI_Finalize may take after a rank was given up.
+inline constexpr std::chrono::seconds kFinalizeTime{1};
+
 Status MpiError(std::string_view what, int code) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(code, text, &length);
   return IoError("MPI: ", what, ": ", std::string_view(text, static_cast<size_t>(length)));
 }
+
+// A rank was given up because it did not answer. MPI_Finalize would wait for it without end.
+std::atomic<bool> lost_a_rank{false};
 
 class MpiTransport final : public CommTransport, private MessagePort {
  public:
@@ -205,6 +213,7 @@ void MpiTransport::Abort(const Status& reason) {
     const std::lock_guard lock(mutex_);
     if (aborted_.load()) return;
     reason_ = reason;
+    if (reason.code() == Code::kDeadlineExceeded) lost_a_rank.store(true);
     aborted_.store(true);
   }
   // Nothing waits for these messages to leave, so their memory stays.
@@ -228,7 +237,14 @@ Status Initialise() {
     std::atexit([] {
       int finalized = 0;
       MPI_Finalized(&finalized);
-      if (finalized == 0) MPI_Finalize();
+      if (finalized != 0) return;
+      // A process that ends without MPI_Finalize makes mpirun end the others, stopped ones too.
+      if (lost_a_rank.load())
+        std::thread([] {
+          std::this_thread::sleep_for(kFinalizeTime);
+          _exit(EXIT_FAILURE);
+        }).detach();
+      MPI_Finalize();
     });
   }
   MPI_Query_thread(&level);
