@@ -85,7 +85,7 @@ int64_t TargetsOfSample(const Batch& batch) {
   if (batch.tensors.empty()) return 0;
   const Dims& dims = batch.tensors.back().dims;
   int64_t count = 1;
-  for (size_t i = 1; i < dims.rank(); ++i) count *= dims[i];
+  for (int i = 1; i < dims.rank(); ++i) count *= dims[i];
   return count;
 }
 

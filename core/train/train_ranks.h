@@ -12,8 +12,9 @@ namespace msrt {
 
 class TrainRanks {
  public:
+  TrainRanks() = default;  // one rank alone
   // `communicator` must outlive this; null: one rank alone.
-  explicit TrainRanks(Communicator* communicator = nullptr) : communicator_(communicator) {}
+  explicit TrainRanks(Communicator* communicator) : communicator_(communicator) {}
 
   Communicator* communicator() const { return communicator_; }  // null: alone
   int rank() const { return communicator_ == nullptr ? 0 : communicator_->rank(); }
@@ -28,7 +29,7 @@ class TrainRanks {
   void Fail(const Status& status) const;
 
  private:
-  Communicator* communicator_;
+  Communicator* communicator_ = nullptr;
 };
 
 // The metrics of an evaluation that is divided among ranks. Losses are added up for each virtual
