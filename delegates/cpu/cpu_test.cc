@@ -218,8 +218,8 @@ TEST(Cpu, ReducesAnyAxes) {
         const OneNode node("", "ReduceMean", {{"axes", axes}, {"keepdims", keep}},
                            {RandomFloats(dims, 1)}, {false});
         ASSERT_TRUE(node.ok()) << node.status().message();
-        // Over space, with or without the batch, also channels-last and, with full blocks, blocked. Each layout has a fast
-        // fold and one in the order of the elements.
+        // Over space, with or without the batch, also channels-last and, with full blocks, blocked.
+        // Each layout has a fast fold and one in the order of the elements.
         const bool over_space = axes == std::vector<int64_t>{2, 3} ||
                                 axes == std::vector<int64_t>{0, 2, 3},
                    full_blocks = dims[1] % BlockOf(OfferedLayouts().back()) == 0;
