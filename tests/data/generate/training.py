@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-STEPS, BATCH, BATCHES = 50, 8, 5
+STEPS, BATCH, FIRST_BATCH, BATCHES = 50, 8, 50, 5
 MASK = (1 << 64) - 1
 
 
@@ -95,13 +95,13 @@ def losses(make_network, make_optimizer, shape, classes, dtype):
             parameter.copy_(torch.from_numpy(weight(number, tuple(parameter.shape), float(id(parameter) in scales))))
     optimizer = make_optimizer(network.parameters())
     for step in range(STEPS):
-        images, labels = batch(step % BATCHES, shape, classes)
+        images, labels = batch(FIRST_BATCH + step % BATCHES, shape, classes)
         loss = F.cross_entropy(network(torch.from_numpy(images).to(dtype)), torch.from_numpy(labels))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         yield loss.item()
-    images, labels = batch(0, shape, classes)
+    images, labels = batch(FIRST_BATCH, shape, classes)
     with torch.no_grad():
         yield F.cross_entropy(network.eval()(torch.from_numpy(images).to(dtype)), torch.from_numpy(labels)).item()
 
