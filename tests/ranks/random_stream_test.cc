@@ -95,7 +95,8 @@ class Checks {
       runner = ImageRunner::Create(model_, plan);
     }
     if (TilesOnly(plan, runner.status())) return;
-    ASSERT_TRUE(runner.ok()) << what_ << ": " << runner.status().message();
+    ASSERT_TRUE(runner.ok()) << what_ << ": " << runner.status().message() << "\n"
+                             << Print(model_->module.main());
     const std::string how = StrCat(what_, ": ", ExecutorName(plan.executor), "\n",
                                    (*runner)->Describe(), Print((*runner)->graph()));
     const ImageResult result = RunImage(**runner, image_);
