@@ -218,9 +218,10 @@ TEST(Cpu, ReducesAnyAxes) {
         const OneNode node("", "ReduceMean", {{"axes", axes}, {"keepdims", keep}},
                            {RandomFloats(dims, 1)}, {false});
         ASSERT_TRUE(node.ok()) << node.status().message();
-        // Over space also channels-last and, with full blocks, blocked. Each layout has a fast
-        // fold and one in the order of the elements.
-        const bool over_space = axes == std::vector<int64_t>{2, 3},
+        // Over space, with or without the batch, also channels-last and, with full blocks, blocked.
+        // Each layout has a fast fold and one in the order of the elements.
+        const bool over_space = axes == std::vector<int64_t>{2, 3} ||
+                                axes == std::vector<int64_t>{0, 2, 3},
                    full_blocks = dims[1] % BlockOf(OfferedLayouts().back()) == 0;
         EXPECT_EQ(CheckNode(*delegate, node), 2 * (!over_space ? 1u : full_blocks ? 3u : 2u));
       }
