@@ -48,6 +48,7 @@ PieceSteps::PieceSteps(const PieceBinder& binder, const PieceRequest& request,
       runs_(program_.steps.size()),
       needed_(program_.buffers.size()),
       parts_(program_.buffers.size()),
+      joined_(program_.buffers.size()),
       delivered_(request.targets.size()) {}
 
 Status PieceSteps::Make() {
@@ -276,6 +277,11 @@ Status PieceSteps::AddKernel(uint32_t s) {
   std::vector<std::pair<Part, Part>> copies;  // of outputs, after the step
   for (size_t o = 0; o < step.outputs.size(); ++o) {
     if (step.outputs[o] == kNoBuffer || !boxes.outputs[o]) continue;
+    if (joined_[step.outputs[o]]) {
+      parts[step.inputs.size() + o] = NewPart(TypeOf(step.outputs[o]).dtype, *boxes.outputs[o],
+                                              program_.buffers[step.outputs[o]].state);
+      continue;
+    }
     const bool takes_strides = Accepts(step.strided_outputs, o);
     MSRT_ASSIGN_OR_RETURN(const Part to,
                           PlaceOutput(step.outputs[o], *boxes.outputs[o], takes_strides));
@@ -298,6 +304,22 @@ Status PieceSteps::AddKernel(uint32_t s) {
   for (const Part& part : parts) AddArgument(part, &bound);
   Push(std::move(bound));
   for (const auto& [from, to] : copies) AddCopy(StepKind::kConvert, s, 0, from, to);
+  for (size_t o = 0; o < step.outputs.size(); ++o) {
+    const BufferId b = step.outputs[o];
+    if (b != kNoBuffer && boxes.outputs[o] && joined_[b])
+      MSRT_RETURN_IF_ERROR(Join(s, parts[step.inputs.size() + o], b));
+  }
+  return OkStatus();
+}
+
+// Adds what a step has computed to what a source has of the buffer, through the host.
+Status PieceSteps::Join(uint32_t step, const Part& computed, BufferId b) {
+  const uint16_t device = computed.state.device;
+  const Part host = NewPart(computed.dtype, computed.box, {0, computed.state.layout});
+  AddCopy(StepKind::kCopyToHost, step, device, computed, host);
+  MSRT_ASSIGN_OR_RETURN(const Part to, SubPart(*joined_[b], computed.box));
+  AddCopy(StepKind::kConvert, step, 0, host, to);
+  AddCopy(StepKind::kCopyToDevice, step, device, *joined_[b], *parts_[b]);
   return OkStatus();
 }
 
@@ -372,6 +394,7 @@ Status PieceSteps::AddView(uint32_t s) {
     begun = viewed;
     return OkStatus();
   }
+  if (joined_[step.outputs[0]]) return Join(s, viewed, step.outputs[0]);
   MSRT_ASSIGN_OR_RETURN(const Part to, SubPart(*begun, viewed.box));
   AddCopy(StepKind::kConvert, s, 0, viewed, to);
   return OkStatus();
@@ -408,17 +431,17 @@ Status PieceSteps::ImportSource(BufferId b, const std::vector<bool>& copied) {
       if (step.outputs[o] == b) all = Hull(all, *BoxesOf(step).outputs[o]);
     }
   }
-  if (buffer.state.device != 0 && all != have)
-    return Unsupported("value '", graph_.value(buffer.value).name,
-                       "' is on a device; give all of it as a source, or none");
+  const bool joins = buffer.state.device != 0 && all != have;
+  if (joins && have.empty()) return OkStatus();
   Part from = DensePart(TypeOf(b).dtype, given.box, kHostPlain,
                         {Location::kInput, 0, static_cast<uint32_t>(source), 0, nullptr});
   if (!given.strides.empty()) from.strides = given.strides;
   parts_[b] = NewPart(TypeOf(b).dtype, all, buffer.state);
   if (have.empty()) return OkStatus();
   MSRT_ASSIGN_OR_RETURN(from, SubPart(from, have));
-  MSRT_ASSIGN_OR_RETURN(const Part to, SubPart(*parts_[b], have));
-  if (buffer.state.device == 0) {
+  if (joins) joined_[b] = NewPart(from.dtype, all, {0, buffer.state.layout});
+  MSRT_ASSIGN_OR_RETURN(const Part to, SubPart(joins ? *joined_[b] : *parts_[b], have));
+  if (buffer.state.device == 0 || joins) {
     AddCopy(StepKind::kConvert, 0, 0, from, to);
     return OkStatus();
   }

@@ -55,6 +55,7 @@ class PieceSteps {
   Status AddKernel(uint32_t s);
   Status AddView(uint32_t s);
   Status AddTransfer(uint32_t s);
+  Status Join(uint32_t step, const Part& computed, BufferId b);
   Status ImportSource(BufferId b, const std::vector<bool>& copied);
   Status Deliver(uint32_t step, BufferId b);
   Status DeliverExisting();
@@ -79,8 +80,11 @@ class PieceSteps {
   std::vector<bool> runs_;                  // by step
   std::vector<bool> needed_;                // by buffer
   std::vector<std::optional<Part>> parts_;  // by buffer
-  std::vector<BufferId> target_buffers_;    // by target
-  std::vector<bool> delivered_;             // by target
+  // By buffer on a device of which a source has a part: all of it on the host, where that part and
+  // what its step computes are joined, because devices have no strided copies.
+  std::vector<std::optional<Part>> joined_;
+  std::vector<BufferId> target_buffers_;  // by target
+  std::vector<bool> delivered_;           // by target
   std::vector<Block> blocks_;
 };
 

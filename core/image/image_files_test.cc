@@ -7,6 +7,7 @@
 #include "core/image/gdal_reader.h"
 #include "core/image/image_module.h"
 #include "core/image/image_testing.h"
+#include "core/image/openslide_reader.h"
 
 namespace msrt::testing {
 namespace {
@@ -214,6 +215,30 @@ TEST(ImageFiles, GdalReadsWhatTheModuleReads) {
                              expected.bytes.begin() + channel * static_cast<ptrdiff_t>(plane)));
     }
   }
+}
+
+// OpenSlide takes any tiled TIFF for a slide.
+TEST(ImageFiles, OpenSlideReadsWhatTheModuleReads) {
+  if (!OpenSlideIsInstalled()) GTEST_SKIP() << "OpenSlide is not installed";
+  const auto own = MustOpen(Data("sub_ifds_u8.tif"));
+  ASSERT_NE(own, nullptr);
+  auto slide = OpenSlideBlocks(Data("sub_ifds_u8.tif"), {0, 0, 1 << 20});
+  ASSERT_TRUE(slide.ok()) << slide.status().message();
+  BlockReader& reader = **slide;
+  EXPECT_EQ(reader.info().format, "OpenSlide");
+  ASSERT_EQ(reader.info().channels, 3);
+  ASSERT_EQ(reader.layout().rows, own->info().height);
+  ASSERT_EQ(reader.layout().cols, own->info().width);
+  const Pixels expected = ReadWhole(*own);
+  std::vector<std::byte> block(expected.bytes.size());
+  ASSERT_TRUE(reader.ReadBlock({0, 0, 0}, block).ok());
+  const size_t plane = block.size() / 3;
+  for (size_t i = 0; i < block.size(); ++i)  // interleaved against planar
+    ASSERT_EQ(block[i], expected.bytes[i % 3 * plane + i / 3]) << i;
+  EXPECT_NE(
+      OpenSlideBlocks(Data("sub_ifds_u8.tif"), {7, 0, 1 << 20}).status().message().find("level"),
+      std::string::npos);
+  EXPECT_FALSE(OpenSlideBlocks(Data("pages_u8.tif"), {0, 0, 1 << 20}).ok());
 }
 
 TEST(ImageFiles, ThreadsReadAtOnce) {

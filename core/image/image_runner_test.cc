@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "core/image/stream_model.h"
+#include "core/image/stream_rows.h"
 #include "core/image/stream_testing.h"
 #include "ops/builder.h"
 
@@ -137,6 +141,74 @@ TEST(ImageMemory, StatisticsTakeAnExtraPassAndLittleMemory) {
   const ImageResult result = RunPlanned(net.Finish(), 800, 256, options);
   EXPECT_EQ(result.report.phases.size(), 2u);
   EXPECT_LT(result.report.peak_bytes, size_t{8} * 800 * 256 * 4 / 4);
+}
+
+std::unique_ptr<PieceRunner> Pieces(const Module& module, int64_t rows, int64_t columns) {
+  const std::vector<Dims> image{{1, 3, rows, columns}};
+  auto runner = PieceRunner::Create(Compiled(module, rows, columns), 0, image, {});
+  EXPECT_TRUE(runner.ok()) << runner.status().message();
+  return runner.ok() ? *std::move(runner) : nullptr;
+}
+
+// Strips along the rows would read the whole image for a value that is stored by columns.
+TEST(ImageRows, StoredValuesAreCutAlongThem) {
+  const Ints above{0, 0, 3, 0, 0, 0, 0, 0};
+  for (const bool padded : {false, true}) {
+    Layers net;
+    // The first rows of a padded value need nothing of the image.
+    if (padded) net.Op("Pad", {}, {{"mode", std::string("constant")}, {"pads", above}});
+    else net.Op("Relu");
+    net.Op("Resize", {},
+           {{"mode", std::string("linear")}, {"scales", std::vector<double>{1, 1, 4, 4}}});
+    const ValueId large = net.x;
+    net.Op("GlobalAveragePool").Op("Sigmoid").Op("Mul", {large});
+    // A row is larger than a column.
+    const auto runner = Pieces(net.Finish(), 12, 40);
+    ASSERT_NE(runner, nullptr);
+    const ValueId small = runner->graph().nodes[0].outputs[0];
+    const auto phases = FindPhases(*runner, {});
+    ASSERT_TRUE(phases.ok()) << phases.status().message();
+    const auto& targets = phases->front().targets;
+    const auto stored = std::find_if(targets.begin(), targets.end(),
+                                     [&](const StreamTarget& t) { return t.value == small; });
+    ASSERT_NE(stored, targets.end());
+    EXPECT_EQ(stored->dim, 2) << (padded ? "padded" : "");
+  }
+}
+
+// The first strips read one column of a value after the other, the strips below the padding read
+// rows. What is retained of the value has all rows and columns, so the schedule has to count the
+// rows of the image that all of it needs.
+TEST(ImageRows, NarrowStripsReadWhatTheyRetain) {
+  Layers net;
+  net.Op("Relu").Op("Pad", {},
+                    {{"mode", std::string("constant")}, {"pads", Ints{0, 0, 4, 0, 0, 0, 0, 0}}});
+  const auto runner = Pieces(net.Finish(), 19, 6);
+  ASSERT_NE(runner, nullptr);
+  const Graph& graph = runner->graph();
+  StreamPhase phase;
+  phase.targets = {{graph.nodes[0].outputs[0], 3}, {graph.outputs[0], 2}};
+  const auto schedule = RowSchedule::Make(*runner, phase, 1);
+  ASSERT_TRUE(schedule.ok()) << schedule.status().message();
+  ASSERT_EQ(schedule->strip_count(), 23u);
+  std::map<ValueId, Box> held;
+  for (size_t s = 0; s < schedule->strip_count(); ++s) {
+    const StreamStrip strip = schedule->strip(s);
+    std::vector<PieceMemory> sources, targets;
+    for (ValueId v : strip.reads) {
+      if (held.contains(v)) sources.push_back({v, held[v], {}});
+    }
+    for (const ValueBox& t : strip.targets) targets.push_back({t.value, t.box, {}});
+    for (const ValueBox& r : strip.retains) targets.push_back({r.value, r.box, {}});
+    const auto required = runner->Required(sources, targets);
+    ASSERT_TRUE(required.ok()) << required.status().message();
+    if (const auto& image = required->values[IndexOf(graph.inputs[0])]; image) {
+      ASSERT_TRUE(strip.image) << "strip " << s;
+      EXPECT_TRUE(Contains(*strip.image, *image)) << "strip " << s;
+    }
+    for (const ValueBox& r : strip.retains) held[r.value] = r.box;
+  }
+  EXPECT_FALSE(held.empty());
 }
 
 TEST(ImageRuns, EndWithTheErrorsOfTheCaller) {

@@ -1,6 +1,8 @@
 #include "core/image/stream_phases.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace msrt {
 namespace {
@@ -82,13 +84,19 @@ class PhaseFinder {
 
   // The boxes that the first or last row of each target requires.
   Result<RequiredBoxes> RequiredFor(std::span<const StreamTarget> targets, bool last) const {
-    std::vector<PieceMemory> sources, wanted;
-    for (ValueId v : known_) sources.push_back({v, Box::Whole(runner_.type(v).dims), {}});
+    std::vector<PieceMemory> wanted;
     for (const StreamTarget& t : targets) {
       const int64_t rows = RowsOf(runner_, t);
       const Interval row = last ? Interval{rows - 1, rows} : Interval{0, 1};
       wanted.push_back({t.value, CutOf(runner_, t, row), {}});
     }
+    return RequiredFrom(wanted);
+  }
+
+  // The boxes that `wanted` requires beside the known values.
+  Result<RequiredBoxes> RequiredFrom(const std::vector<PieceMemory>& wanted) const {
+    std::vector<PieceMemory> sources;
+    for (ValueId v : known_) sources.push_back({v, Box::Whole(runner_.type(v).dims), {}});
     return runner_.Required(sources, wanted);
   }
 
@@ -153,19 +161,26 @@ class PhaseFinder {
 
   bool IsConstant(ValueId v) const { return runner_.spaces().facts().known[IndexOf(v)] != nullptr; }
 
-  // The dim of a stored value whose elements need the smallest part of the image.
+  // The dim of a stored value whose elements need the fewest rows of the image, because strips go
+  // along the rows; among those, the smallest part of it. -1: each needs the whole image.
   Result<int> DimOfRows(ValueId v) const {
     const Dims& dims = runner_.type(v).dims;
     const ValueId image = graph_.inputs[0];
-    int64_t least = runner_.type(image).elements();
+    const Box whole = Box::Whole(runner_.type(image).dims);
+    const auto size = [](const Box& box) { return std::pair(box[2].size(), box.volume()); };
+    auto least = size(whole);
     int best = -1;
     for (int d = 0; d < dims.rank(); ++d) {
       if (dims[d] <= 1) continue;
-      const StreamTarget target{v, d};
-      MSRT_ASSIGN_OR_RETURN(const RequiredBoxes boxes, RequiredFor({&target, 1}, false));
-      const auto& box = boxes.values[IndexOf(image)];
-      if (!box || box->volume() >= least) continue;
-      least = box->volume();
+      std::optional<Box> box;
+      // The first elements may need nothing but padding.
+      for (int64_t at = 0; at < dims[d] && !box; at += std::max<int64_t>(1, dims[d] / 2)) {
+        MSRT_ASSIGN_OR_RETURN(const RequiredBoxes boxes,
+                              RequiredFrom({{v, CutOf(runner_, {v, d}, {at, at + 1}), {}}}));
+        box = boxes.values[IndexOf(image)];
+      }
+      if (!box || size(*box) >= least) continue;
+      least = size(*box);
       best = d;
     }
     return best;

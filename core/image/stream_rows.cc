@@ -97,7 +97,7 @@ class RowScheduler {
     again_ = false;
     out_.strips_.clear();
     out_.image_ = Box();
-    for (Layers& layers : out_.layers_) layers.box.reset();
+    for (Layers& layers : out_.layers_) layers.box.reset(), layers.narrow = false;
     shapes_.clear();
   }
 
@@ -184,8 +184,11 @@ class RowScheduler {
       return OkStatus();
     }
     const Interval both = Intersect(have, rows);
-    if (!both.empty()) strip->needs.push_back({v, both});
-    return OkStatus();
+    if (both.empty()) return OkStatus();
+    strip->needs.push_back({v, both});
+    // Rows are retained in the width of the box, so the strips that compute them have to compute it
+    // and to read what it needs.
+    return layers.narrow ? Widen(v, *layers.box) : OkStatus();
   }
 
   Status AddNode(size_t n, const Box& piece, RowSchedule::Strip* strip) {
@@ -211,7 +214,9 @@ class RowScheduler {
     if (layers.box) {
       if (layers.dim < 0) return Learn(v, DimOfRows(*layers.box, box));
       for (int d = 0; d < box.rank(); ++d) {
-        if (d != layers.dim && !(*layers.box)[d].Contains(box[d])) return Widen(v, box);
+        if (d == layers.dim) continue;
+        if (!(*layers.box)[d].Contains(box[d])) return Widen(v, box);
+        layers.narrow = layers.narrow || (*layers.box)[d] != box[d];
       }
       const Interval have = layers.dim < 0 ? Interval{0, 1} : (*layers.box)[layers.dim];
       // Rows in between that no strip needed do not exist.

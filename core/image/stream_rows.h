@@ -62,6 +62,7 @@ class RowSchedule {
     std::optional<Box> box;   // computed so far, without gaps
     int64_t first_strip = 0;  // that computed rows of `box`
     int64_t end_before = 0;   // of the rows before the last gap
+    bool narrow = false;      // a strip has computed less than `box` along the other dims
   };
 
   Box BoxOf(const Rows& rows) const;

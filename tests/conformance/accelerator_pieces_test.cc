@@ -2,6 +2,8 @@
 // strides. Its arithmetic is that of the reference delegate, so all bits must be equal.
 #include <gtest/gtest.h>
 
+#include "core/image/stream_model.h"
+#include "core/image/stream_testing.h"
 #include "tests/conformance/case_node.h"
 #include "tests/conformance/load_accelerator.h"
 #include "tests/conformance/piece_check.h"
@@ -91,6 +93,36 @@ TEST_P(AcceleratorNetworkPieces, StripsEqualTheWhole) {
     }
   }
   EXPECT_EQ(strided > 0, kDevices[GetParam()].options.find("strides=0") == std::string::npos);
+  EXPECT_EQ(NewMisuses(), "");
+}
+
+// Strips retain rows of values on the device, which the host joins with the rows that follow.
+// Candidates of several nodes are not used, because strips need the values between them.
+TEST_P(AcceleratorNetworkPieces, ImagesEqualTheWhole) {
+  const Dims dims{1, 4, 40, 24};
+  auto module = zoo::Build("deeplab", {.batch = 1, .open_image = true, .width = 4});
+  ASSERT_TRUE(module.ok());
+  auto model = CompileForImage(AcceleratedEnvironment(kDevices[GetParam()].options), *module,
+                               {dims[1], dims[2], dims[3]}, {});
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const ConstTensor image = RandomImage(dims, 5);
+  auto session = Session::Create(*model, 0, {});
+  const auto whole = RunSession(**session, {image});
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  const uint64_t before = AcceleratorCount("kernels");
+  for (const auto executor : {ImageExecutor::kStream, ImageExecutor::kTiles}) {
+    auto runner = ImageRunner::Create(*model, {.memory_limit_bytes = size_t{1} << 30,
+                                               .executor = executor,
+                                               .strip_rows = 3,
+                                               .tile_rows = 11,
+                                               .tile_columns = 9});
+    ASSERT_TRUE(runner.ok()) << runner.status().message();
+    const ImageResult result = RunImage(**runner, image);
+    ASSERT_TRUE(result.status.ok()) << result.status.message();
+    EXPECT_EQ(Difference(result.outputs[0], (*whole)[0], 0, 0), "");
+    EXPECT_EQ(result.report.recomputed_rows, 0);
+  }
+  EXPECT_GT(AcceleratorCount("kernels"), before);
   EXPECT_EQ(NewMisuses(), "");
 }
 

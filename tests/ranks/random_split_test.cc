@@ -44,7 +44,9 @@ TEST(RandomSplit, HasTheBitsOfTheWhole) {
     const auto net = DrawNet(/*max_batch=*/2, &random);
     if (!net) continue;
     Check(seed, *net, &random, &totals);
-    if (++done % 500 == 0) printf("%lld configurations\n", static_cast<long long>(done));
+    if (++done % 500 != 0) continue;
+    printf("%lld configurations\n", static_cast<long long>(done));
+    std::fflush(stdout);
   }
   printf("%lld configurations, seeds %u to %u: %lld exchanges, %lld messages, %lld bytes\n",
          static_cast<long long>(done), first_seed, seed - 1,

@@ -95,7 +95,8 @@ class Checks {
       runner = ImageRunner::Create(model_, plan);
     }
     if (TilesOnly(plan, runner.status())) return;
-    ASSERT_TRUE(runner.ok()) << what_ << ": " << runner.status().message();
+    ASSERT_TRUE(runner.ok()) << what_ << ": " << runner.status().message() << "\n"
+                             << Print(model_->module.main());
     const std::string how = StrCat(what_, ": ", ExecutorName(plan.executor), "\n",
                                    (*runner)->Describe(), Print((*runner)->graph()));
     const ImageResult result = RunImage(**runner, image_);
@@ -220,10 +221,14 @@ TEST(RandomImages, StreamsAndTilesEqualTheWhole) {
       printf("%lld configurations\n", static_cast<long long>(tally.configurations));
     std::fflush(stdout);
   }
-  EXPECT_GT(tally.phases, 0) << "no network had statistics of the whole image";
-  EXPECT_GT(tally.refused, 0) << "no limit was too small";
-  EXPECT_GT(tally.rank_runs, 0);
-  EXPECT_LT(tally.tiles_only, tally.runs / 8) << "most networks must stream";
+  // A few networks, drawn again to look into a failure, need not show everything.
+  constexpr int64_t kMinTallied = 80;
+  if (tally.configurations >= kMinTallied) {
+    EXPECT_GT(tally.phases, 0) << "no network had statistics of the whole image";
+    EXPECT_GT(tally.refused, 0) << "no limit was too small";
+    EXPECT_GT(tally.rank_runs, 0);
+    EXPECT_LT(tally.tiles_only, tally.runs / 8) << "most networks must stream";
+  }
   printf(
       "%lld configurations, %lld runs, %lld by several ranks, %lld extra phases, %lld limits "
       "refused, %lld run by tiles only, next seed %u\n",
