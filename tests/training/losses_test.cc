@@ -115,8 +115,9 @@ TEST_P(Losses, InFloatFollowPyTorch) {
   for (size_t step = 0; step < losses.size(); ++step) {
     allowed = std::max(allowed, 3 * std::abs(in_float[step] - in_double[step]));
     distance = std::max(distance, std::abs(losses[step] - in_double[step]));
-    if (step < 5)
+    if (step < 5) {
       EXPECT_NEAR(losses[step], in_double[step], 1e-4 * in_double[step]) << "step " << step;
+    }
   }
   EXPECT_LE(distance, allowed);
 }
