@@ -13,9 +13,8 @@ class JobIdentityTest : public ::testing::Test {
     const std::string bytes = "a model";
     WriteBytes(folder_.File("model"), std::as_bytes(std::span(bytes)));
     environment_.io = DefaultIo();
-    auto source = MakeCallbackSource(info_, [](const ImageWindow&, const PixelBuffer&) {
-      return OkStatus();
-    });
+    auto source = MakeCallbackSource(
+        info_, [](const ImageWindow&, const PixelBuffer&) { return OkStatus(); });
     EXPECT_TRUE(source.ok());
     if (source.ok()) options_.input.source = *std::move(source);
   }
