@@ -25,6 +25,7 @@ import image_files as files  # noqa: E402
 import namespaces  # noqa: E402
 import onnx_file as onnx  # noqa: E402
 import split_models as models  # noqa: E402
+from tool_case import mpi_environment  # noqa: E402
 
 EXECUTORS = {"halo": (), "stream": ("--strip-rows", "8"), "tiles": ("--tile", "40x32")}
 TOLERANCE = 1e-4
@@ -43,7 +44,6 @@ class Campaign:
     def __init__(self, options):
         self.bin, self.options, self.bad, self.left_out, self.hosts = os.path.abspath(options.bin), options, 0, [], None
         self.device = os.path.join(self.bin, "..", "lib", "msrt_accelerator.so")
-        os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 
     def tool(self, name):
         return os.path.join(self.bin, name)
@@ -92,7 +92,8 @@ class Campaign:
 
     def run(self, command):
         began = time.monotonic()
-        done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
+        environment = mpi_environment() if command[0] == "mpirun" else None
+        done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False, env=environment)
         return done, time.monotonic() - began
 
     def must(self, *command):

@@ -20,7 +20,7 @@ import xml.etree.ElementTree
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import image_files as files  # noqa: E402
 import onnx_file as onnx  # noqa: E402
-from tool_case import ToolCase  # noqa: E402
+from tool_case import ToolCase, mpi_environment  # noqa: E402
 
 CODECS = True
 ROWS, COLUMNS = 149, 83
@@ -128,9 +128,7 @@ class Image(ToolCase):
         jobs = [(os.path.join(self.BIN, "msrun"), "launch", "-n", "3", "--engine", engine, "--") for engine in engines]
         if shutil.which("mpirun") and os.path.exists(os.path.join(self.BIN, "..", "lib", "libmsrt_comm_mpi.so")):
             jobs.append(("mpirun", "--oversubscribe", "-n", "3"))
-        # OpenMPI's libraries leak, which the address sanitizer would report.
-        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                           ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
+        environment = mpi_environment()
         for before in jobs:
             for executor in ("halo", "stream"):
                 report = self.split("out.npy", "--executor", executor, "--strip-rows", "8", "--overwrite", before=before, env=environment)
@@ -184,7 +182,7 @@ class Image(ToolCase):
         """Under mpirun nothing but the ranks themselves can notice it."""
         if not (shutil.which("mpirun") and os.path.exists(os.path.join(self.BIN, "..", "lib", "libmsrt_comm_mpi.so"))):
             self.skipTest("no MPI")
-        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        environment = mpi_environment()
         source = self.npy("tall.npy", files.noise(3 * 20000 * COLUMNS, 5), 20000)
         for stopped, other in ((1, 0), (0, 1)):
             pids, out = self.path(f"pid{stopped}."), f"out{stopped}.npy"

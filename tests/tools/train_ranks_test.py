@@ -15,7 +15,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import onnx_file as onnx  # noqa: E402
-from tool_case import ToolCase  # noqa: E402
+from tool_case import ToolCase, mpi_environment  # noqa: E402
 
 CLASSES = 4
 
@@ -42,7 +42,7 @@ class TrainRanks(ToolCase):
         command = [*launcher, os.path.join(self.BIN, "msrun"), "train", "--model", "zoo:lenet", "--data", folder, "--eval", folder,
                    "--size", "28", "--normalize", "scale=1/16", "--epochs", "2", "--batch", "16", "--lr", "0.05", "--augment", "crop:8:1",
                    "--sums", "fixed", "--threads", "1", "--output", self.path(output), "--json", self.path(output + ".json"), *more]
-        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        environment = mpi_environment() if launcher[:1] == ("mpirun",) else None
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
         self.assertEqual(done.returncode == 0, code == 0, (done.stdout, done.stderr))
         return done
