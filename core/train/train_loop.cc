@@ -111,7 +111,8 @@ Status Loop::OpenFolder() {
   return OkStatus();
 }
 
-// What rank 0 found, for the others: an error, or where the run continues and its history.
+// Returns the text by which rank 0 tells the others its error, or where the run continues and its
+// history.
 std::string Loop::ResumedText(const Status& status) const {
   if (!status.ok()) return StrCat("error ", status.message());
   return StrCat("at ", position_.epoch, " ", position_.batch, " ", HexText(sums_.loss), " ",

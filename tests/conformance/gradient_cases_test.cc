@@ -242,8 +242,8 @@ class GradientCheck {
 };
 
 bool HasGradient(const OpDef* def) {
-  // The gradient of StopGradient is zero by definition, not by its formula. Those of collectives are
-  // tests/ranks/collective_test.cc's.
+  // The gradient of StopGradient is zero by definition, not by its formula. The test
+  // tests/ranks/collective_test.cc checks those of collectives.
   return def != nullptr && def->grad != nullptr && def->grad != GradPending &&
          def->name != "StopGradient" && def->effect != Effect::kComm;
 }

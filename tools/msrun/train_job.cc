@@ -11,8 +11,8 @@ Result<TrainJob> JoinTrainJob(TrainArguments* a) {
   MSRT_ASSIGN_OR_RETURN(joined.job, Job::FromEnvironment());
   const JobSettings& settings = joined.job->settings();
   if (settings.size == 1) return joined;
-  // An epoch's evaluation or a slow disk may keep a rank for long. The control connection and
-  // mpirun find ranks that die or hang.
+  // An epoch's evaluation or a slow disk may keep a rank for long. Under msrun launch the control
+  // connection finds ranks that die or hang; mpirun finds only those that die.
   CommOptions options;
   options.stall_limit = std::chrono::hours(24);
   MSRT_ASSIGN_OR_RETURN(joined.communicator, MakeJobCommunicator(joined.job.get(), options));
