@@ -119,7 +119,9 @@ Result<Process> StartProcess(const ProcessSpec& spec) {
 
 ProcessSpec RemoteProcess(const std::string& rsh, const std::string& host, const ProcessSpec& spec,
                           const std::string& secret, const std::string& folder) {
-  std::string script = StrCat("IFS= read -r ", secret.substr(0, secret.find('=')),
+  // Everything runs in a subshell: where the command of `rsh` runs on this host, it is killed when
+  // launch dies, and a shell killed after it started the rank would never start the watch below.
+  std::string script = StrCat("( IFS= read -r ", secret.substr(0, secret.find('=')),
                               " || exit 1; export ", secret.substr(0, secret.find('=')));
   for (const std::string& variable : spec.variables) {
     const size_t equals = variable.find('=');
@@ -130,7 +132,8 @@ ProcessSpec RemoteProcess(const std::string& rsh, const std::string& host, const
   // A signal to the local end does not arrive there, but the end of the standard input does.
   script += R"( </dev/null 3<&- & rank=$!
 (cat <&3; kill -TERM $rank; sleep 3; kill -KILL $rank) >/dev/null 2>&1 & watch=$!
-exec 3<&-; wait $rank; code=$?; kill -KILL $watch 2>/dev/null; exit $code)";
+exec 3<&-; wait $rank; code=$?; kill -KILL $watch 2>/dev/null; exit $code
+); exit $?)";
   ProcessSpec remote;
   remote.input = secret.substr(secret.find('=') + 1) + "\n";
   remote.keeps_input = true;
