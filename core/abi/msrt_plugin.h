@@ -169,7 +169,9 @@ typedef struct msrt_in_place {
 /* f32 convolutions and products, each output element a chain of fused multiply-adds. A convolution
  * begins with its bias (or 0) and adds input times weight for each kernel position in row-major
  * order, and there for each input channel of the group; taps outside the input are left out. A
- * product begins with 0 and adds along the depth; then come, each rounded, the factor alpha and the
+ * gradient of a convolution's weight (msrt.ConvWeightGrad) begins with 0 and adds, for each image
+ * and there for each output in row-major order, input times gradient in the same way. A product
+ * begins with 0 and adds along the depth; then come, each rounded, the factor alpha and the
  * bias (for Gemm beta times C), with alpha and beta in f32. Last, each rounded, the residual and an
  * activation of one operation (Relu, Clip, LeakyRelu). */
 #define MSRT_ARITHMETIC_FMA "fma"

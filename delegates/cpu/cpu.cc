@@ -34,6 +34,7 @@ const std::vector<const Rule*>& AllRules() {
                                                                WinogradRules,
                                                                ChainConvRules,
                                                                ChainMatMulRules,
+                                                               ChainWeightGradRules,
                                                                ResizeRules,
                                                                BatchNormTrainingRules,
                                                                LayerNormGradRules,

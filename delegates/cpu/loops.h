@@ -250,6 +250,20 @@ struct ChainTile {
   float low, high;  // results are kept between these; NaN stays
 };
 using ChainLoop = void (*)(const ChainTile&);
+// The gradients of weights of chain_panel output channels: chains of `rows` neighbouring inputs
+// times rows of gradients. The count of a run is in terms, x_step elements apart in x.
+struct WeightChainTile {
+  const float* x;  // of the first row
+  int64_t x_step;
+  const float* w;  // rows of chain_panel gradients
+  const ChainRun* runs;
+  int64_t run_count;
+  float* y;
+  int64_t y_step;
+  int64_t rows;
+  bool begins;  // with zeros; otherwise the chains go on from y
+};
+using WeightChainLoop = void (*)(const WeightChainTile&);
 // The same where each of `channels` channels has weights of its own: rows of `channels` weights.
 // The count of a run is 1.
 struct DepthwiseRow {
@@ -365,6 +379,7 @@ struct Loops {
   WinogradDirectLoop winograd_direct;
   ChainLoop chains;
   int64_t chain_panel, chain_rows;  // columns of a panel; rows of the largest tile
+  WeightChainLoop weight_chains;
   DepthwiseLoop depthwise;
   UpdateLoop update[kUpdatingCount];
   LambDirectionLoop lamb_direction;

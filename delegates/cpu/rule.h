@@ -50,6 +50,7 @@ std::span<const Rule> CastRules();
 std::span<const Rule> ChannelSumsRules();
 std::span<const Rule> ChainConvRules();
 std::span<const Rule> ChainMatMulRules();
+std::span<const Rule> ChainWeightGradRules();
 std::span<const Rule> GatherRules();
 std::span<const Rule> MovementRules();
 std::span<const Rule> NormalizationRules();

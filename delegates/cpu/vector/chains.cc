@@ -197,6 +197,51 @@ void Chains(const ChainTile& t) {
   }
 }
 
+// ---- gradients of weights -----------------------------------------------------------------------
+
+// Rows are neighbours in x, terms are x_step apart: one pointer serves all rows.
+template <int R>
+void WeightTile(const WeightChainTile& t, int64_t first) {
+  Row<kVectors> sums[R];
+  float* const to = t.y + first * t.y_step;
+  for (int i = 0; i < R; ++i)
+    sums[i] = t.begins ? Row<kVectors>{} : LoadRow<kVectors>(to + i * t.y_step, kPanel);
+  for (int64_t r = 0; r < t.run_count; ++r) {
+    const float* x = t.x + t.runs[r].x_offset + first;
+    const float* w = t.w + t.runs[r].w_row * kPanel;
+    for (int64_t k = t.runs[r].count; k > 0; --k, x += t.x_step, w += kPanel) {
+      Row<kVectors> weights;
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j) weights.part[j] = Load<kLanes>(w + j * kLanes);
+#pragma GCC unroll 16
+      for (int i = 0; i < R; ++i) {
+        const Vector<kLanes> input = Broadcast<kLanes>(x[i]);
+#pragma GCC unroll 2
+        for (int j = 0; j < kVectors; ++j)
+          sums[i].part[j] = Fma<kLanes>(input, weights.part[j], sums[i].part[j]);
+      }
+    }
+  }
+  for (int i = 0; i < R; ++i) StoreRow<kVectors>(sums[i], to + i * t.y_step, kPanel);
+}
+
+template <typename Rows>
+struct WeightTilesOf;
+template <int... R>
+struct WeightTilesOf<std::integer_sequence<int, R...>> {
+  static constexpr void (*kTiles[])(const WeightChainTile&, int64_t) = {WeightTile<R + 1>...};
+};
+
+void WeightChains(const WeightChainTile& t) {
+  const int64_t tiles = (t.rows + kMaxRows - 1) / kMaxRows;
+  int64_t first = 0;
+  for (int64_t i = 0; i < tiles; ++i) {
+    const int64_t end = t.rows * (i + 1) / tiles;
+    WeightTilesOf<std::make_integer_sequence<int, kMaxRows>>::kTiles[end - first - 1](t, first);
+    first = end;
+  }
+}
+
 // ---- one input channel for each output channel --------------------------------------------------
 
 template <int L, int P>
@@ -246,6 +291,7 @@ void FillChains(Loops* loops) {
   loops->chains = Chains;
   loops->chain_panel = kPanel;
   loops->chain_rows = kMaxRows;
+  loops->weight_chains = WeightChains;
   loops->depthwise = Depthwise;
 }
 
