@@ -173,8 +173,12 @@ class LaunchTest(unittest.TestCase):
         job = Running("--hosts", hosts, "--rsh", RSH, "--address", "127.0.0.1", "--", "sh", "-c", 'echo "pid $$"; exec sleep 100')
         pids = job.pids(2)
         job.process.kill()
-        self.assertTrue(wait_until(lambda: not any(map(alive, pids.values())), 5))
+        ended = wait_until(lambda: not any(map(alive, pids.values())), 30)
+        left = {pid: open(f"/proc/{pid}/status").read() for pid in pids.values() if alive(pid)}
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
         job.finish()
+        self.assertTrue(ended, left)
 
     def test_signal_ends_the_job(self):
         job = Running("-n", "2", "--", tool("rank_program"), "sleep")
