@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/api/exclusive.h"
-#include "core/image/image_job.h"
+#include "core/image/jobs/image_job.h"
 
 namespace msrt {
 

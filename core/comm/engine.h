@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "core/comm/communicator.h"
-#include "core/comm/control.h"
-#include "core/comm/store.h"
+#include "core/comm/job/control.h"
+#include "core/comm/job/store.h"
 
 namespace msrt {
 

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "core/comm/control.h"
+#include "core/comm/job/control.h"
 #include "core/comm/transport.h"
 
 namespace msrt {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "core/comm/engine.h"
-#include "core/comm/job.h"
+#include "core/comm/job/job.h"
 
 namespace msrt {
 

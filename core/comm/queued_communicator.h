@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "core/comm/control.h"
+#include "core/comm/job/control.h"
 #include "core/comm/transport.h"
 
 namespace msrt {

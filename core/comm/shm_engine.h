@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "core/comm/store.h"
+#include "core/comm/job/store.h"
 #include "core/comm/transport.h"
 
 namespace msrt {

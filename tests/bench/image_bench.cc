@@ -17,9 +17,9 @@
 #include <string>
 
 #include "core/base/clock.h"
-#include "core/image/image_runner.h"
-#include "core/image/stream_model.h"
-#include "core/image/stream_testing.h"
+#include "core/image/executors/image_runner.h"
+#include "core/image/executors/stream_model.h"
+#include "core/image/executors/stream_testing.h"
 #include "tests/bench/image_networks.h"
 
 namespace msrt {

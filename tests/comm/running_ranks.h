@@ -9,7 +9,7 @@
 
 #include "core/comm/comm_op.h"
 #include "core/comm/communicator.h"
-#include "core/comm/store.h"
+#include "core/comm/job/store.h"
 
 namespace msrt {
 

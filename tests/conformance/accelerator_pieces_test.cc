@@ -2,8 +2,8 @@
 // strides. Its arithmetic is that of the reference delegate, so all bits must be equal.
 #include <gtest/gtest.h>
 
-#include "core/image/stream_model.h"
-#include "core/image/stream_testing.h"
+#include "core/image/executors/stream_model.h"
+#include "core/image/executors/stream_testing.h"
 #include "tests/conformance/case_node.h"
 #include "tests/conformance/load_accelerator.h"
 #include "tests/conformance/piece_check.h"

@@ -10,7 +10,7 @@
 #include <random>
 
 #include "core/base/io.h"
-#include "core/image/image_source.h"
+#include "core/image/files/image_source.h"
 
 namespace msrt::testing {
 namespace {

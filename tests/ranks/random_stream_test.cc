@@ -7,10 +7,10 @@
 #include <cstring>
 #include <string_view>
 
-#include "core/image/image_runner.h"
-#include "core/image/rank_part.h"
-#include "core/image/stream_model.h"
-#include "core/image/stream_testing.h"
+#include "core/image/executors/image_runner.h"
+#include "core/image/executors/rank_part.h"
+#include "core/image/executors/stream_model.h"
+#include "core/image/executors/stream_testing.h"
 #include "tests/ranks/random_net.h"
 
 namespace msrt::testing {

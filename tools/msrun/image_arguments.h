@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "core/image/image_job.h"
+#include "core/image/jobs/image_job.h"
 #include "tools/msrun/arguments.h"
 
 namespace msrt {

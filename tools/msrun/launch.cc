@@ -13,7 +13,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "core/comm/job.h"
+#include "core/comm/job/job.h"
 #include "tools/msrun/arguments.h"
 #include "tools/msrun/launch_hosts.h"
 #include "tools/msrun/launch_output.h"

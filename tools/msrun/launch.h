@@ -1,5 +1,5 @@
 // msrun launch: starts the ranks of a job, here or on other hosts, shows their output, and ends
-// them together. The job's server (core/comm/job_server.h) runs in this process.
+// them together. The job's server (core/comm/job/job_server.h) runs in this process.
 #pragma once
 
 #include <string>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/comm/job.h"
+#include "core/comm/job/job.h"
 
 namespace msrt {
 namespace {

@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "core/base/utf8.h"
-#include "core/comm/job.h"
+#include "core/comm/job/job.h"
 
 namespace msrt {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/status.h"
-#include "core/comm/socket.h"
+#include "core/comm/job/socket.h"
 
 namespace msrt {
 

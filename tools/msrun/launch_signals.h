@@ -1,7 +1,7 @@
 // Signals to the launcher, collected for its loop.
 #pragma once
 
-#include "core/comm/wake_pipe.h"
+#include "core/comm/job/wake_pipe.h"
 
 namespace msrt {
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/comm/store.h"
+#include "core/comm/job/store.h"
 
 namespace msrt {
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/base/log.h"
-#include "core/image/image_normalize.h"
+#include "core/image/jobs/image_normalize.h"
 #include "core/train/data/augment.h"
 #include "core/train/data/sample.h"
 #include "core/train/dataset.h"

@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "core/image/image_testing.h"
+#include "core/image/files/image_testing.h"
 #include "core/train/data/data_loader.h"
 
 namespace msrt::testing {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/image/image_source.h"
+#include "core/image/files/image_source.h"
 #include "core/train/data/picture_ops.h"
 
 namespace msrt {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <map>
 
-#include "core/image/window_sampler.h"
+#include "core/image/files/window_sampler.h"
 
 namespace msrt {
 namespace {

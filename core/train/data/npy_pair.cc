@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/base/io.h"
-#include "core/image/npy_header.h"
-#include "core/image/pixel_convert.h"
+#include "core/image/files/npy_header.h"
+#include "core/image/files/pixel_convert.h"
 
 namespace msrt {
 namespace {

@@ -1,7 +1,7 @@
 // Pictures against values of Pillow and numpy (tests/data/generate/pictures.py).
 #include "core/train/data/picture_ops.h"
 
-#include "core/image/image_normalize.h"
+#include "core/image/jobs/image_normalize.h"
 #include "core/train/data/data_testing.h"
 
 namespace msrt::testing {

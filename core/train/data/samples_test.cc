@@ -1,7 +1,7 @@
 // Sources of samples: folders and files that the tests write, damaged ones included.
 #include <filesystem>
 
-#include "core/image/npy_header.h"
+#include "core/image/files/npy_header.h"
 #include "core/train/data/data_testing.h"
 #include "core/train/data/npy_pair.h"
 #include "core/train/data/open_samples.h"

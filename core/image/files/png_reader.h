@@ -1,0 +1,11 @@
+// Reads bands of rows of PNG files with libpng. Rows are decoded in order; going back starts again.
+#pragma once
+
+#include "core/image/files/image_codec.h"
+
+namespace msrt {
+
+Result<std::unique_ptr<BlockReader>> OpenPngBlocks(const std::string& path,
+                                                   const CodecOptions& options);
+
+}  // namespace msrt
