@@ -99,11 +99,14 @@ class LaunchTest(unittest.TestCase):
 
     def test_signal_ends_launch_while_nobody_reads_the_output(self):
         job = subprocess.Popen([tool("msrun"), "launch", "-n", "1", "--", "yes"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        time.sleep(0.2)
+        self.assertTrue(wait_until(lambda: b"y" in os.read(job.stdout.fileno(), 16), 10))
         job.terminate()
-        time.sleep(0.3)
-        job.terminate()  # the ranks have ended; nothing is left to do but to write
-        self.assertEqual(job.wait(5), 143)
+        # A signal that comes before the rank has ended ends the rank at once; one after it ends the wait for the reader.
+        deadline = time.monotonic() + 10
+        while job.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.3)
+            job.terminate()
+        self.assertEqual(job.poll(), 143)
         job.stdout.close()
         job.stderr.close()
 

@@ -29,7 +29,7 @@ class ToolCase(unittest.TestCase):
         return self.path(name)
 
     def run_tool(self, tool, *arguments, **options):
-        return subprocess.run([os.path.join(self.BIN, tool), *arguments], capture_output=True, text=True, timeout=120, **options)
+        return subprocess.run([os.path.join(self.BIN, tool), *arguments], capture_output=True, text=True, timeout=600, **options)
 
     def must(self, tool, *arguments):
         done = self.run_tool(tool, *arguments)
