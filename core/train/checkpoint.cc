@@ -1,6 +1,7 @@
 #include "core/train/checkpoint.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -210,6 +211,25 @@ std::string PathOfStep(const std::string& folder, int64_t step) {
   return folder + name;
 }
 
+// The step of a checkpoint's file name; nothing for other files.
+std::optional<int64_t> StepOf(const std::string& path) {
+  constexpr std::string_view kBegin = "step-", kEnd = ".ckpt";
+  const std::string name = std::filesystem::path(path).filename().string();
+  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return std::nullopt;
+  const char* const first = name.data() + kBegin.size();
+  const char* const last = name.data() + name.size() - kEnd.size();
+  int64_t step = 0;
+  const auto [end, error] = std::from_chars(first, last, step);
+  if (first >= last || end != last || error != std::errc()) return std::nullopt;
+  return step;
+}
+
+// Whether a file cannot be read for what is in it or below it. Others, such as want of memory or
+// the format of a newer version, are no reason to go on from an older checkpoint.
+bool IsDamage(const Status& status) {
+  return status.code() == Code::kInvalidModel || status.code() == Code::kIo;
+}
+
 Status FolderError(const std::string& path, std::string_view doing, const std::error_code& error) {
   return IoError("folder '", path, "': ", doing, ": ", error.message());
 }
@@ -274,18 +294,19 @@ Result<std::vector<std::string>> CheckpointFolder::List() const {
   std::vector<std::string> paths;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("step-") && name.ends_with(".ckpt")) paths.push_back(entry.path().string());
+    if (StepOf(entry.path().string()).has_value()) paths.push_back(entry.path().string());
   }
   if (error) return FolderError(folder_, "list", error);
-  std::sort(paths.begin(), paths.end());
+  std::sort(paths.begin(), paths.end(), [](const std::string& a, const std::string& b) {
+    return std::pair(StepOf(a), a) < std::pair(StepOf(b), b);
+  });
   return paths;
 }
 
 Status CheckpointFolder::SaveBest(const Checkpoint& checkpoint) {
   if (!options_.keep_best || !checkpoint.has_metric) return OkStatus();
-  const bool better = options_.higher_is_better ? checkpoint.metric > best_
-                                                : checkpoint.metric < best_;
+  const bool better =
+      options_.higher_is_better ? checkpoint.metric > best_ : checkpoint.metric < best_;
   if (has_best_ && !better) return OkStatus();
   MSRT_RETURN_IF_ERROR(WriteCheckpoint(checkpoint, BestPath(), io_));
   has_best_ = true;
@@ -296,7 +317,8 @@ Status CheckpointFolder::SaveBest(const Checkpoint& checkpoint) {
 Status CheckpointFolder::Save(const Checkpoint& checkpoint) {
   MSRT_RETURN_IF_ERROR(WriteCheckpoint(checkpoint, PathOfStep(folder_, checkpoint.steps), io_));
   MSRT_RETURN_IF_ERROR(SaveBest(checkpoint));
-  MSRT_ASSIGN_OR_RETURN(const std::vector<std::string> paths, List());
+  MSRT_ASSIGN_OR_RETURN(std::vector<std::string> paths, List());
+  std::erase_if(paths, [&](const std::string& path) { return StepOf(path) > checkpoint.steps; });
   for (size_t i = 0; i + options_.keep_last < paths.size(); ++i) {
     std::error_code error;
     std::filesystem::remove(paths[i], error);
@@ -305,14 +327,41 @@ Status CheckpointFolder::Save(const Checkpoint& checkpoint) {
   return OkStatus();
 }
 
-Result<Checkpoint> CheckpointFolder::LoadNewest(const Log& log) const {
+Result<Checkpoint> CheckpointFolder::Newest(const Log& log,
+                                            std::vector<std::string>* damaged) const {
   MSRT_ASSIGN_OR_RETURN(const std::vector<std::string> paths, List());
   for (size_t i = paths.size(); i-- > 0;) {
     auto checkpoint = ReadCheckpoint(paths[i], io_);
-    if (checkpoint.ok()) return checkpoint;
+    if (checkpoint.ok() || !IsDamage(checkpoint.status())) return checkpoint;
     log(LogLevel::kWarning, checkpoint.status().message(), "; the one before it is used");
+    if (damaged != nullptr) damaged->push_back(paths[i]);
   }
+  auto best = LoadBest();
+  if (best.ok() || (best.status().code() != Code::kNotFound && !IsDamage(best.status())))
+    return best;
   return NotFound("folder '", folder_, "' has no checkpoint that can be read");
+}
+
+Result<Checkpoint> CheckpointFolder::LoadNewest(const Log& log) const {
+  return Newest(log, nullptr);
+}
+
+Result<Checkpoint> CheckpointFolder::Resume(const Log& log) {
+  std::vector<std::string> damaged;
+  Result<Checkpoint> newest = Newest(log, &damaged);
+  if (!newest.ok() && newest.status().code() != Code::kNotFound) return newest;
+  for (const std::string& path : damaged) {
+    std::error_code error;
+    std::filesystem::rename(path, path + ".unreadable", error);
+    if (error) return FolderError(folder_, StrCat("rename '", path, "'"), error);
+  }
+  return newest;
+}
+
+Result<bool> CheckpointFolder::HasCheckpoints() const {
+  MSRT_ASSIGN_OR_RETURN(const std::vector<std::string> paths, List());
+  std::error_code error;
+  return !paths.empty() || std::filesystem::exists(BestPath(), error);
 }
 
 Result<Checkpoint> CheckpointFolder::LoadBest() const { return ReadCheckpoint(BestPath(), io_); }

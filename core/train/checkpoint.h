@@ -50,20 +50,26 @@ Result<Checkpoint> ReadCheckpoint(const std::string& path, Io* io,
 class CheckpointFolder {
  public:
   struct Options {
-    size_t keep_last = 5;           // at least 1
-    bool keep_best = true;          // as "best.ckpt", by Checkpoint::metric
+    size_t keep_last = 5;   // at least 1
+    bool keep_best = true;  // as "best.ckpt", by Checkpoint::metric
     bool higher_is_better = true;
   };
   // Makes the folder if it does not exist, and removes what a killed run left half written.
   static Result<CheckpointFolder> Open(std::string folder, const Options& options,
                                        Io* io = DefaultIo());
 
-  // Writes the checkpoint, then removes the oldest of those that are too many.
+  // Writes the checkpoint, then removes the oldest of those that are too many. Files of later
+  // steps, which are of another run, neither count nor are touched.
   Status Save(const Checkpoint& checkpoint);
-  // Returns the newest checkpoint that can be read; damaged ones are logged. kNotFound: there is
-  // none.
+  // Returns the newest checkpoint that can be read, or the best if no other can; damaged ones are
+  // logged. kNotFound: there is none.
   Result<Checkpoint> LoadNewest(const Log& log) const;
+  // The same for a run that continues: damaged files after it are renamed to *.unreadable, so that
+  // those that the run writes are the newest again.
+  Result<Checkpoint> Resume(const Log& log);
   Result<Checkpoint> LoadBest() const;
+  // Whether there is a checkpoint, readable or not.
+  Result<bool> HasCheckpoints() const;
   // The paths of the checkpoints, oldest first.
   Result<std::vector<std::string>> List() const;
   const std::string& folder() const { return folder_; }
@@ -73,6 +79,8 @@ class CheckpointFolder {
       : folder_(std::move(folder)), options_(options), io_(io) {}
   std::string BestPath() const { return folder_ + "/best.ckpt"; }
   Status SaveBest(const Checkpoint& checkpoint);
+  // `damaged` (may be null) receives the files that cannot be read.
+  Result<Checkpoint> Newest(const Log& log, std::vector<std::string>* damaged) const;
 
   std::string folder_;
   Options options_;
@@ -81,7 +89,8 @@ class CheckpointFolder {
   double best_ = 0;
 };
 
-// Writes checkpoints of a folder in a thread of its own, one at a time. Used by one thread at a time.
+// Writes checkpoints of a folder in a thread of its own, one at a time. Used by one thread at a
+// time.
 class CheckpointWriter {
  public:
   explicit CheckpointWriter(CheckpointFolder* folder) : folder_(folder) {}

@@ -149,6 +149,47 @@ TEST_F(CheckpointTest, ADamagedNewestFallsBackToTheOneBefore) {
   EXPECT_NE(logged.find(paths.back()), std::string::npos) << logged;
 }
 
+// Files of later steps are of another run, or damaged: the new checkpoint is not the one to go.
+TEST_F(CheckpointTest, ANewCheckpointStaysBesideThoseOfLaterSteps) {
+  auto folder = CheckpointFolder::Open(folder_, {.keep_last = 2});
+  ASSERT_TRUE(folder.ok());
+  for (int64_t step : {1000, 2000}) ASSERT_TRUE(folder->Save(Made(step)).ok());
+  for (int64_t step : {10, 20, 30}) {
+    ASSERT_TRUE(folder->Save(Made(step)).ok());
+    EXPECT_TRUE(std::filesystem::exists(PathOf(StrCat("step-0000000000", step, ".ckpt").c_str())));
+  }
+  EXPECT_FALSE(std::filesystem::exists(PathOf("step-000000000010.ckpt")));
+  EXPECT_TRUE(std::filesystem::exists(PathOf("step-000000001000.ckpt")));
+}
+
+TEST_F(CheckpointTest, TheBestIsUsedIfNoOtherCanBeRead) {
+  auto folder = CheckpointFolder::Open(folder_, {.keep_last = 1});
+  ASSERT_TRUE(folder.ok());
+  Checkpoint second = Made(2);
+  second.metric = 0.1;
+  ASSERT_TRUE(folder->Save(Made(1)).ok());
+  ASSERT_TRUE(folder->Save(second).ok());
+  std::filesystem::resize_file(folder->List()->back(), 100);
+  auto newest = folder->LoadNewest({});
+  ASSERT_TRUE(newest.ok()) << newest.status().message();
+  EXPECT_EQ(newest->steps, 1);
+}
+
+// A file of a newer version is whole: going on from an older one would lose what it has.
+TEST_F(CheckpointTest, OnlyDamageFallsBackToTheOneBefore) {
+  auto folder = CheckpointFolder::Open(folder_, {});
+  ASSERT_TRUE(folder.ok());
+  ASSERT_TRUE(folder->Save(Made(1)).ok());
+  ASSERT_TRUE(folder->Save(Made(2)).ok());
+  std::fstream(folder->List()->back(), std::ios::binary | std::ios::in | std::ios::out)
+      .seekp(8)
+      .put(9);
+  auto newest = folder->LoadNewest({});
+  ASSERT_FALSE(newest.ok());
+  EXPECT_NE(newest.status().message().find("format 9"), std::string::npos)
+      << newest.status().message();
+}
+
 TEST_F(CheckpointTest, OpeningRemovesHalfWrittenFiles) {
   std::ofstream(PathOf("step-000000000001.ckpt.tmp-1")) << "half";
   ASSERT_TRUE(CheckpointFolder::Open(folder_, {}).ok());
@@ -162,8 +203,7 @@ class FullDisk final : public Io {
   Result<Bytes> ReadFile(const std::string& path, Allocator* allocator) override {
     return DefaultIo()->ReadFile(path, allocator);
   }
-  Status WriteFile(const std::string& path,
-                   std::span<const std::span<const std::byte>>) override {
+  Status WriteFile(const std::string& path, std::span<const std::span<const std::byte>>) override {
     return IoError("file '", path, "': write: No space left on device");
   }
 };
