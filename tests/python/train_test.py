@@ -164,6 +164,18 @@ class Train(ModelCase):
         thread.join()
         self.assertGreater(trainer.step(*batch(0)).steps, 1)
 
+    def test_batch_normalisations_are_trained(self):
+        trainer = msrt.Trainer("zoo:resnet18", learning_rate=0.01)
+        statistics = [spec for spec in trainer.states if spec.role == "statistic"]
+        self.assertEqual(len(statistics), 2 * 20)
+
+    def test_output_of_another_run_is_refused(self):
+        data = [batch(i) for i in range(2)]
+        trainer = self.trainer()
+        trainer.fit(data, output=self.path("run"))
+        with self.assertRaisesRegex(msrt.InvalidArgumentError, "checkpoints of another run"):
+            trainer.fit(data, output=self.path("run"))
+
     def test_folder_of_arrays_is_a_dataset(self):
         os.mkdir(self.path("data"))
         np.save(self.path("data/images.npy"), np.random.default_rng(1).integers(0, 255, (10, 28, 28), np.uint8))

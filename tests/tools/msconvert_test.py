@@ -401,6 +401,36 @@ for i, name in enumerate(request["outputs"]):
         self.assertEqual(self.read("full/old.msrt"), before)
         self.assertEqual(sorted(os.listdir(folder)), ["old.msrt", "taken.msrt"])
 
+    def training_net(self, name, mode):
+        """Conv, BatchNormalization, Relu, Dropout; with mode = 1 as exported for training."""
+        dims = [4]
+        weights = [onnx.tensor("w", [4, 3, 3, 3], some(108)), *(onnx.tensor(n, dims, v) for n, v in (
+            ("scale", [1.0] * 4), ("shift", [0.0] * 4), ("mean", some(4)), ("variance", [1.0] * 4))),
+            onnx.tensor("ratio", [], [0.25]), onnx.tensor("training", [], [bool(mode)], onnx.BOOL)]
+        norm = ["b", "running_mean", "running_variance"] if mode else ["b"]
+        nodes = [onnx.node("Conv", ["x", "w"], ["c"], "conv", kernel_shape=[3, 3]),
+                 onnx.node("BatchNormalization", ["c", "scale", "shift", "mean", "variance"], norm, "norm", momentum=0.75, training_mode=mode),
+                 onnx.node("Relu", ["b"], ["r"], "relu"), onnx.node("Dropout", ["r", "ratio", "training"], ["y"], "dropout")]
+        return self.write(name, onnx.model(onnx.graph(nodes, [onnx.value("x", ["n", 3, 8, 8])], [onnx.value("y", ["n", 4, 6, 6])], weights)))
+
+    def ops_of(self, path):
+        done = run("msrun", "info", path, "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return {row["op"] if isinstance(row, dict) else row for row in json.loads(done.stdout)["ops"]}
+
+    def test_train_keeps_what_training_needs(self):
+        for mode in (0, 1):
+            with self.subTest(training_mode=mode):
+                source, target = self.training_net("net.onnx", mode), self.path("net.msrt")
+                done = run("msconvert", source, target, "--train")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertLessEqual({"Conv", "BatchNormalization", "Relu", "Dropout"}, self.ops_of(target))
+        self.assertEqual(run("msconvert", self.training_net("net.onnx", 0), target).returncode, 0)
+        self.assertFalse({"BatchNormalization", "Dropout"} & self.ops_of(target))
+        for option in (("--weights", "int8"), ("--target", "native"), ("--disable", "fold_pad"), ("--state", "x=y")):
+            self.assertEqual(run("msconvert", source, target, "--train", *option).returncode, 2)
+        self.assertEqual(run("msconvert", target, self.path("again.msrt"), "--train").returncode, 2)
+
 
 if __name__ == "__main__":
     BIN = sys.argv.pop(1)

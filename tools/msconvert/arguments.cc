@@ -1,6 +1,7 @@
 #include "tools/msconvert/arguments.h"
 
 #include <filesystem>
+#include <tuple>
 
 #include "tools/files/plugin_file.h"
 
@@ -101,6 +102,24 @@ Status CheckInput(const ConvertArguments& a) {
   return OkStatus();
 }
 
+Status CheckTrain(const ConvertArguments& a) {
+  if (!a.train) return OkStatus();
+  if (a.from_msrt())
+    return InvalidArgument("--train: '", a.input,
+                           "' is as it was written; convert the original model with --train");
+  if (a.to_mindir())
+    return InvalidArgument("--train writes what msrt trains, a .msrt file; '", a.output,
+                           "' is for MindSpore");
+  for (const auto& [given, option, why] :
+       {std::tuple(!a.weights.empty(), "--weights", "trained weights are f32"),
+        std::tuple(a.native(), "--target native", "packed weights are for inference"),
+        std::tuple(!a.disabled.empty(), "--disable", "it runs no passes"),
+        std::tuple(!a.states.empty(), "--state", "a trained model keeps no state")}) {
+    if (given) return InvalidArgument("--train and ", option, ": ", why, "; leave one out");
+  }
+  return OkStatus();
+}
+
 Status CheckFiles(const ConvertArguments& a, const CheckedArguments& checked, FilesRead* read) {
   if (!a.from_zoo()) read->Add(a.input);
   if (!a.checkpoint.empty()) read->Add(a.checkpoint);
@@ -137,6 +156,7 @@ Result<CheckedArguments> Check(const ConvertArguments& a, FilesRead* read) {
   MSRT_RETURN_IF_ERROR(CheckInput(a));
   MSRT_RETURN_IF_ERROR(CheckVerify(a));
   MSRT_RETURN_IF_ERROR(CheckNative(a));
+  MSRT_RETURN_IF_ERROR(CheckTrain(a));
   MSRT_RETURN_IF_ERROR(CheckFiles(a, checked, read));
   return checked;
 }

@@ -26,6 +26,7 @@ struct ConvertArguments {
   std::vector<std::string> disabled, shapes, typical, states, plugins, verify_shapes, inputs;
   zoo::Options zoo;
   bool zoo_options = false;  // some of them were given
+  bool train = false;        // for training, not inference
   bool quiet = false, verbose = false, check = false, progress = false, keep_unknown = false;
 
   bool from_zoo() const { return input.starts_with("zoo:"); }

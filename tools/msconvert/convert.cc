@@ -188,8 +188,8 @@ class Conversion {
 
   Result<ExitCode> ReadMindIr() {
 #if defined(MSRT_HAVE_MINDIR)
-    const mindir_import::ImportOptions options{.shapes = checked_.shapes,
-                                               .progress = ImportProgress()};
+    const mindir_import::ImportOptions options{
+        .shapes = checked_.shapes, .for_training = a_.train, .progress = ImportProgress()};
     MSRT_ASSIGN_OR_RETURN(mindir_import::ImportResult imported,
                           mindir_import::ImportFile(a_.input, options, &io_));
     return Take(std::move(imported));
@@ -220,6 +220,7 @@ class Conversion {
 #if defined(MSRT_HAVE_ONNX)
     const onnx_import::ImportOptions options{.shapes = checked_.shapes,
                                              .keep_unknown = a_.keep_unknown,
+                                             .for_training = a_.train,
                                              .progress = ImportProgress(),
                                              .importers = importers_,
                                              .ops = ops(),
@@ -235,7 +236,9 @@ class Conversion {
   }
 
   Status Optimize() {
-    if (a_.optimize != "default") return OkStatus();
+    // Training needs the parameters, normalisations and dropouts that passes fold and fuse; they
+    // run when the trainer has added gradients.
+    if (a_.optimize != "default" || a_.train) return OkStatus();
     const PassContext context{
         .evaluator = &BuiltinEvaluator(), .ops = ops(), .added = plugins_.passes};
     PassOptions options{.disabled = a_.disabled, .validate = true};

@@ -41,15 +41,19 @@ int Main(int argc, char** argv) {
   app.add_option("--shape", a.shapes,
                  "NAME=1x3x224x224, the dims of an input, or SYMBOL=8, of a symbol in all inputs "
                  "(may be given several times)");
-  app.add_option("--state", a.states,
-                 "INPUT=OUTPUT: the output of a run is the input of the next run; the session keeps "
-                 "it, initially zero (may be given several times)");
+  app.add_option(
+      "--state", a.states,
+      "INPUT=OUTPUT: the output of a run is the input of the next run; the session keeps "
+      "it, initially zero (may be given several times)");
   app.add_flag("--keep-unknown", a.keep_unknown,
                "keep ops that are not known, for kernels that the application registers; the model "
                "must declare the types of their outputs");
   app.add_option("--optimize", a.optimize,
                  "none: write the graph as it comes; default: run the passes first")
       ->check(CLI::IsMember({"none", "default"}));
+  app.add_flag("--train", a.train,
+               "keep what training needs: parameters, batch normalisations and dropouts, which are "
+               "folded or left out otherwise; for msrun train, msrt_trainer_create, msrt.Trainer");
   app.add_option("--disable", a.disabled, "a pass to leave out (may be given several times)");
   app.add_option("--target", a.target,
                  "portable: for any machine; native: with the weights also as kernels of this "

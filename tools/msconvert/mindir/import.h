@@ -13,7 +13,8 @@
 namespace msrt::mindir_import {
 
 struct ImportOptions {
-  GivenSizes shapes;  // of inputs or symbols; override those of the file
+  GivenSizes shapes;          // of inputs or symbols; override those of the file
+  bool for_training = false;  // keep what training needs: dropouts, batch normalisations
   std::function<void(std::string_view stage, double part)> progress;  // may be empty
   // Limits, so that a small file can neither expand without bound nor keep the importer busy. A
   // graph is written out once for every set of closures and weights among its arguments.

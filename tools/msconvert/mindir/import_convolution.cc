@@ -205,7 +205,8 @@ Status AdaptivePool(PrimitiveCall& call) {
 Status BatchNorm(PrimitiveCall& call) {
   MSRT_RETURN_IF_ERROR(RequireChannelsFirst(call));
   MSRT_ASSIGN_OR_RETURN(const bool training, call.Bool("is_training", false));
-  if (training) return Unsupported("it computes statistics, as for training");
+  if (training && !call.for_training())
+    return Unsupported("it computes statistics, as for training");
   std::vector<ValueId> inputs;
   for (std::string_view argument : {"x", "scale", "bias", "mean", "variance"}) {
     MSRT_ASSIGN_OR_RETURN(const ValueId value, call.Tensor(argument));
@@ -213,8 +214,13 @@ Status BatchNorm(PrimitiveCall& call) {
   }
   MSRT_ASSIGN_OR_RETURN(const double epsilon, call.Float("epsilon", 1e-5));
   const ValueId mean = inputs[3], variance = inputs[4];
-  MSRT_ASSIGN_OR_RETURN(const ValueId y,
-                        call.Add("BatchNormalization", inputs, {{"epsilon", epsilon}}));
+  AttrList attrs{{"epsilon", epsilon}};
+  if (call.for_training()) {
+    // MindSpore's is the part of the batch, ours that of the running statistics.
+    MSRT_ASSIGN_OR_RETURN(const double momentum, call.Float("momentum", 0.1));
+    attrs.Set("momentum", 1 - momentum);
+  }
+  MSRT_ASSIGN_OR_RETURN(const ValueId y, call.Add("BatchNormalization", inputs, std::move(attrs)));
   return call.SetTupleResult({y, mean, variance, kNoValue, kNoValue});
 }
 

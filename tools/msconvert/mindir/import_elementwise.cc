@@ -300,6 +300,14 @@ Status Softplus(PrimitiveCall& call) {
 Status Dropout(PrimitiveCall& call) {
   MSRT_ASSIGN_OR_RETURN(const ValueId x, call.Tensor("input"));
   MSRT_ASSIGN_OR_RETURN(const double keep, call.Float("keep_prob", 1));
+  if (keep != 1 && call.for_training()) {
+    MSRT_ASSIGN_OR_RETURN(
+        const std::vector<ValueId> dropped,
+        call.AddMany("", "Dropout", {x}, {{"training", int64_t{0}}, {"ratio", 1 - keep}}, 2));
+    MSRT_ASSIGN_OR_RETURN(const ValueId kept,
+                          call.Add("Cast", {dropped[1]}, {{"to", call.type(x).dtype}}));
+    return call.SetTupleResult({dropped[0], kept});
+  }
   if (keep != 1) return Unsupported("it drops values, as for training");
   MSRT_ASSIGN_OR_RETURN(const ValueId zeros, call.Add("Sub", {x, x}));
   MSRT_ASSIGN_OR_RETURN(const ValueId mask,

@@ -458,6 +458,7 @@ Result<Item> Importer::ImportPrimitive(const FileNode& node, const Declaration& 
   const size_t nodes_before = scope->draft.graph().nodes.size();
   PrimitiveCall call(&scope->draft, *rule, name, std::move(inputs), std::move(attributes),
                      declared);
+  call.set_for_training(options_.for_training);
   MSRT_RETURN_IF_ERROR(rule->rule(call));
   node_count_ += scope->draft.graph().nodes.size() - nodes_before;
   return call.result();

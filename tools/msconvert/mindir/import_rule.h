@@ -25,6 +25,10 @@ class PrimitiveCall {
   GraphDraft& draft() { return *draft_; }
   std::string_view target() const;  // of the rule: the op to create
   const std::string& name() const { return name_; }
+  // Whether the model is read in order to train it: layers that behave differently in training keep
+  // their form for inference, which a trainer turns into that for training.
+  void set_for_training(bool on) { for_training_ = on; }
+  bool for_training() const { return for_training_; }
   // The declared type of the result.
   const Declaration& declared() const { return declared_; }
 
@@ -79,6 +83,7 @@ class PrimitiveCall {
   const std::string name_;
   const Items inputs_;
   const std::vector<std::pair<std::string, Item>> attributes_;
+  bool for_training_ = false;
   const Declaration& declared_;
   std::vector<std::string_view> arguments_;  // names of the inputs
   Item result_;

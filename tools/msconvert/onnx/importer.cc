@@ -496,6 +496,7 @@ Status Importer::Lift(const NodeInFile& node, std::vector<ValueId> inputs, AttrL
   NodeLift lift(&GraphOf(*scope), node.domain, proto.op_type(), node.version, node.name,
                 std::move(inputs), std::move(attrs),
                 {proto.output().begin(), proto.output().end()});
+  lift.set_for_training(options_.for_training);
   const LiftFn rule = FindLift(node.domain, proto.op_type());
   Status status = rule != nullptr ? rule(lift) : lift.Pass();
   if (!status.ok()) {

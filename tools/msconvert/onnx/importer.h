@@ -20,6 +20,7 @@ struct ImportOptions {
   // Keeps unknown ops, for kernels that an application registers, if the file declares the types of
   // their outputs.
   bool keep_unknown = false;
+  bool for_training = false;  // keep what training needs: dropouts, batch normalisations
   std::function<void(std::string_view stage, double part)> progress;  // may be empty
   // Limits, so that a small file can neither expand without bound nor keep the importer busy.
   size_t max_nodes = 1'000'000;                   // of all graphs, with functions written out

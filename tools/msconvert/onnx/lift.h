@@ -46,6 +46,11 @@ class NodeLift {
       inputs_.erase(inputs_.begin() + static_cast<ptrdiff_t>(from), inputs_.end());
   }
 
+  // Whether the model is read in order to train it: layers that behave differently in training keep
+  // their form for inference, which a trainer turns into that for training.
+  void set_for_training(bool on) { for_training_ = on; }
+  bool for_training() const { return for_training_; }
+
   AttrList& attrs() { return attrs_; }
   bool Has(std::string_view attr) const { return attrs_.Find(attr) != nullptr; }
   int64_t Int(std::string_view attr, int64_t fallback) const;
@@ -86,6 +91,7 @@ class NodeLift {
   const std::string domain_, op_, name_;
   const int64_t opset_;
   std::vector<ValueId> inputs_;
+  bool for_training_ = false;
   AttrList attrs_;
   std::vector<std::string> output_names_;
   std::vector<ValueId> outputs_;

@@ -48,8 +48,9 @@ Result<bool> IsTraining(const NodeLift& n) {
   return true;
 }
 
-Status LiftTrainingDropout(NodeLift& n) {
-  AttrList attrs{{"training", int64_t{1}}, {"ratio", n.Float("ratio", 0.5)}};
+// A dropout that drops, or with `training` = 0 one that drops when a trainer says so.
+Status LiftTrainingDropout(NodeLift& n, int64_t training) {
+  AttrList attrs{{"training", training}, {"ratio", n.Float("ratio", 0.5)}};
   if (n.has_input(1)) {
     const ConstTensor* ratio = n.constant(1);
     if (ratio == nullptr || ratio->dtype != DType::kF32 || ratio->dims.elements() != 1)
@@ -65,8 +66,9 @@ Status LiftTrainingDropout(NodeLift& n) {
 
 // In inference a dropout returns its input; the mask says that nothing was dropped.
 Status LiftDropout(NodeLift& n) {
+  if (n.for_training() && !IsZero(n.constant(1))) return LiftTrainingDropout(n, 0);
   MSRT_ASSIGN_OR_RETURN(const bool training, IsTraining(n));
-  if (training) return LiftTrainingDropout(n);
+  if (training) return LiftTrainingDropout(n, 1);
   MSRT_ASSIGN_OR_RETURN(const ValueId out, n.Add("Identity", {n.input(0)}));
   n.SetOutput(0, out);
   if (!n.wants_output(1)) return OkStatus();
@@ -138,10 +140,23 @@ Status LiftTrainingBatch(NodeLift& n) {
   return OkStatus();
 }
 
+// The form for inference. A trainer computes the statistics itself.
+Status LiftBatchForTraining(NodeLift& n) {
+  MSRT_ASSIGN_OR_RETURN(const ValueId y, n.Add("BatchNormalization", n.inputs(),
+                                               {{"epsilon", n.Float("epsilon", 1e-5f)},
+                                                {"momentum", n.Float("momentum", 0.9f)}}));
+  n.SetOutput(0, y);
+  for (size_t i : {1, 2}) {
+    if (n.wants_output(i)) n.SetOutput(i, n.input(2 + i));
+  }
+  return OkStatus();
+}
+
 Status LiftBatchNormalization(NodeLift& n) {
   for (size_t i = 0; i < 5; ++i) {
     if (!n.has_input(i)) return InvalidModel("input ", i, " is missing");
   }
+  if (n.for_training() && n.Int("spatial", 1) != 0) return LiftBatchForTraining(n);
   if (n.opset() >= 14) {
     if (n.Int("training_mode", 0) != 0) return LiftTrainingBatch(n);
     n.attrs().Remove("training_mode");

@@ -98,7 +98,7 @@ def convert(source: Path, destination: Path, **options: Any) -> Dict[str, Any]:
 
     Options are those of `msconvert --help` with underscores:
         shape={"image": (1, 3, 224, 224)}, state={"h": "h_out"}, weights="int8", target="native", keep_unknown=True, plugin="lib.so",
-        verify=True (compares with the ONNX Runtime of this Python) or verify="folder", tolerance=1e-4 ...
+        train=True (keeps what training needs), verify=True (compares with the ONNX Runtime of this Python) or verify="folder", tolerance=1e-4 ...
     Returns what msconvert reports (sizes of stored weights, the comparison ...). Raises ConversionError with `problems`, VerificationError
     if outputs differ, InvalidArgumentError for wrong options; then an existing destination stays as it is, except after a comparison.
     """

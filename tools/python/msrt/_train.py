@@ -93,7 +93,8 @@ class Dataset:
     normalize: "mean=123.7,116.3,103.5 std=58.4,57.1,57.4", "scale=1/255"; None: pixels from 0 to 255.
     classes_of: the dataset whose classes these are, in its order; for evaluation.
     test: the test files of CIFAR, MNIST and .npy folders.
-    skip_unreadable: leave out samples that cannot be read, with a line in the log.
+    skip_unreadable: leave out samples that cannot be read, with a line in the log. With shuffle, another one takes the place; without, they
+        have the target -1, which evaluations do not count.
     dense_targets: probabilities of the classes as targets, not their numbers.
     threads: in the background; None: 2.
     """
@@ -157,7 +158,8 @@ def _text(text: Optional[str], argument: str) -> Optional[bytes]:
 class Trainer:
     """Trains a model: single steps for your own loop, or whole runs.
 
-    model: a .msrt file, an .onnx or .mindir file, or "zoo:lenet" and others (see `msrt.convert`). The first dim of its inputs must be open.
+    model: a .msrt file, an .onnx or .mindir file, or "zoo:lenet" and others. The first dim of its inputs must be open. A .msrt file must
+        have been made with msrt.convert(..., train=True): without it, batch normalisations and dropouts are gone.
     loss: "cross_entropy", "mean_squares", "mean_absolute", "huber", "binary_cross_entropy", "binary_cross_entropy_with_logits",
         "kullback_leibler" or "dice", as PyTorch defines them; a batch has the mean. Targets of "cross_entropy" are int64 classes, or with
         target_is_distribution=True probabilities like the scores.
@@ -227,7 +229,7 @@ class Trainer:
                 return create(path)
         with tempfile.TemporaryDirectory(prefix="msrt-") as folder:  # the file stays mapped when its name is gone
             converted = os.path.join(folder, "model.msrt")
-            convert(path, converted)
+            convert(path, converted, train=True)
             return create(converted)
 
     # ---- what there is ----
@@ -372,7 +374,7 @@ class Trainer:
         """Trains for some epochs and returns them.
 
         data, eval: a `Dataset`, `Batches`, or a sequence of (inputs, target); `eval` is evaluated after each epoch.
-        output: a folder for history.csv and checkpoints; None: nothing is written.
+        output: a folder for history.csv and checkpoints; one that has checkpoints is refused without `resume`. None: nothing is written.
         resume: continue from the newest checkpoint in `output`, if there is one, with the bits of a run that was never stopped. The list
             has the epochs since then.
         checkpoint_every: updates; 0: a checkpoint after each epoch. `keep` of them stay, beside the best.
