@@ -55,9 +55,11 @@ typedef struct msrt_dataset_config {
   /* Another dataset whose classes these are, in its order: for evaluation. NULL: the folders are
    * the classes, by name. */
   msrt_dataset* classes_of;
-  int32_t test;            /* non-zero: the test files of CIFAR, MNIST and .npy folders */
-  int32_t skip_unreadable; /* non-zero: samples that cannot be read are logged and left out */
-  int32_t dense_targets;   /* non-zero: f32 probabilities of the classes instead of i64 classes */
+  int32_t test; /* non-zero: the test files of CIFAR, MNIST and .npy folders */
+  /* Non-zero: samples that cannot be read are logged and left out: in shuffled data another one
+   * takes the place, in other data the target is -1, which evaluations do not count. */
+  int32_t skip_unreadable;
+  int32_t dense_targets; /* non-zero: f32 probabilities of the classes instead of i64 classes */
   int32_t background_threads; /* that read and augment; 0: 2; negative: none */
   /* The application's own batches. */
   msrt_read_batch read;
@@ -105,15 +107,20 @@ typedef struct msrt_parameter_group {
 typedef struct msrt_trainer_config {
   uint32_t struct_size;
   msrt_loss loss;
-  /* Exactly one of the two. A .msrt file; its parameters are the constants that differentiable
-   * nodes use as weights. The batch must be an open dim. A file that is already a training module
-   * keeps its loss, optimizer and everything else up to `learning_rate`. */
+  /* Exactly one of the two. A .msrt file (from msconvert --train); its parameters are the constants
+   * that differentiable nodes use as weights: not means and deviations that inputs are normalized
+   * by, single numbers, masks and running statistics. A fixed table of positions that is added
+   * looks like a learned one: name it in `frozen`. The batch must be an open dim. A file that is
+   * already a training module keeps its loss, optimizer and everything else up to `learning_rate`.
+   */
   const char* model;
   const msrt_graph* graph; /* any graph of a model under construction, which is copied */
   int64_t output;          /* the number of the model's output that the loss compares */
   /* Cross-entropy: non-zero: the target is a distribution over the classes, like the scores. */
   int32_t target_is_distribution;
-  int32_t has_ignored_class; /* cross-entropy: non-zero: targets of `ignored_class` do not count */
+  /* Cross-entropy: non-zero: targets of `ignored_class` count neither in losses nor in accuracies.
+   */
+  int32_t has_ignored_class;
   int64_t ignored_class;
   double label_smoothing;      /* cross-entropy: the part of a target spread over all classes */
   const double* class_weights; /* cross-entropy: one for each class; NULL: all are 1 */
@@ -125,7 +132,8 @@ typedef struct msrt_trainer_config {
   double weight_decay;
   int32_t decay_vectors; /* non-zero: parameters of rank 0 and 1 (biases, norms) decay too */
   /* Non-zero: the loss scale halves when a gradient is not finite, in which case the update is
-   * skipped, and doubles after 2,000 updates. */
+   * skipped, and doubles after 2,000 updates. A step that would make it smaller than 1/16384 fails:
+   * then the scale is not the reason. */
   int32_t dynamic_loss_scale;
   double loss_scale; /* of gradients, so that small ones do not vanish; 0: 1, or 65536 if dynamic */
   double clip_value; /* limit of each element of a gradient; 0: none */
@@ -202,7 +210,7 @@ typedef struct msrt_evaluation {
 
 /* Evaluates one batch or a dataset; nothing changes. Set result->struct_size first. With a dataset
  * and classes as targets, the loss is the plain cross-entropy, without weights and smoothing, and
- * targets of -1 do not count. */
+ * targets of -1 and of config.ignored_class do not count. */
 MSRT_API msrt_status msrt_trainer_evaluate_batch(msrt_trainer* trainer,
                                                  const msrt_tensor* const* inputs,
                                                  size_t input_count, const msrt_tensor* target,
@@ -247,8 +255,8 @@ typedef struct msrt_fit_config {
   msrt_dataset* data;
   msrt_dataset* eval; /* evaluated after each epoch; NULL: none */
   int64_t epochs;     /* 0: 1 */
-  /* A folder for history.csv and the folder checkpoints; it is made if there is none. NULL: nothing
-   * is written. */
+  /* A folder for history.csv and the folder checkpoints; it is made if there is none. One that has
+   * checkpoints is refused without `resume`. NULL: nothing is written. */
   const char* output;
   int64_t checkpoint_every; /* updates; 0: a checkpoint after each epoch */
   int64_t keep;             /* the number of last checkpoints that stay, beside the best; 0: 5 */
@@ -263,7 +271,8 @@ typedef struct msrt_fit_config {
 /* Trains for some epochs. `last` may be NULL; otherwise set its struct_size first: it receives the
  * last epoch. A run that continues with `resume` has the bits of one that was never stopped, if the
  * data is the same. The error of a loss that is not finite names batch and epoch, and with `output`
- * or config.safe_steps the first value that is not. */
+ * or config.safe_steps the first value that is not. Parameters that are not finite are an error
+ * instead of a checkpoint. */
 MSRT_API msrt_status msrt_trainer_fit(msrt_trainer* trainer, const msrt_fit_config* config,
                                       msrt_train_epoch* last);
 /* Stops what another thread, or a callback's caller, does with the trainer, which then returns

@@ -218,7 +218,7 @@ msrt_status msrt_trainer_evaluate_batch(msrt_trainer* trainer, const msrt_tensor
     MSRT_ASSIGN_OR_RETURN(const Batch batch, BatchArgument(inputs, input_count, target, true));
     MSRT_ASSIGN_OR_RETURN(const Evaluation evaluation, object->trainer->Evaluate(OneBatch(batch)));
     msrt_evaluation filled = NewEvaluation();
-    const int64_t targets = batch.tensors.back().dims.elements();
+    const int64_t targets = CountTargets(batch, IgnoredClass(object->trainer->module()));
     filled.count = evaluation.correct >= 0 ? targets : evaluation.samples;
     filled.loss = evaluation.loss;
     if (evaluation.correct >= 0 && targets > 0)

@@ -8,6 +8,7 @@
 
 #include "core/api/exclusive.h"
 #include "core/compile/compile.h"
+#include "core/train/metrics.h"
 #include "core/train/trainer.h"
 #include "core/train/training_spec.h"
 
@@ -23,7 +24,7 @@ struct TrainerObject {
   int64_t accumulation = 1;
   bool safe_steps = false;
   bool has_classes = false;    // targets are numbers of classes
-  bool probabilities = false;  // the model's first output
+  bool probabilities = false;  // the output that the loss compares
   std::atomic<bool> busy{false};
   std::atomic<bool> fitting{false}, stop{false};  // a run is in progress, and shall end
   std::string info;                               // the last one returned
@@ -38,6 +39,8 @@ inline Result<Exclusive<TrainerObject>> EnterTrainer(const msrt_trainer* trainer
 
 // The steps of a schedule that ends with a run, before there is one.
 inline constexpr int64_t kOpenSteps = int64_t{1} << 40;
+// The loss of evaluations with classes as targets.
+ClassLoss ClassLossOf(const TrainerObject& trainer);
 // Whether the learning rate of a schedule depends on the number of all updates.
 bool HasEnd(const Schedule& schedule);
 // Makes the trainer that `config` describes.

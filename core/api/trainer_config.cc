@@ -132,6 +132,11 @@ Result<const Graph*> TrainerObject::Entry(std::string_view name) const {
   return &module.graphs[module.entries[entry]];
 }
 
+ClassLoss ClassLossOf(const TrainerObject& trainer) {
+  return {trainer.probabilities ? ClassLoss::Kind::kCrossEntropyOfProbabilities
+                                : ClassLoss::Kind::kCrossEntropy};
+}
+
 bool HasEnd(const Schedule& schedule) {
   return schedule.kind == ScheduleKind::kCosine || schedule.kind == ScheduleKind::kOneCycle ||
          schedule.kind == ScheduleKind::kPolynomial;
@@ -157,6 +162,7 @@ Result<std::shared_ptr<TrainerObject>> MakeTrainer(std::shared_ptr<const Environ
   options.session.memory_cap_bytes = config.memory_cap_bytes;
   MSRT_ASSIGN_OR_RETURN(Module module, ModelOf(config, *environment));
   if (MetadataOf(module, kTrainingKey).empty()) {
+    WarnAboutInferenceForm(module, module.name, environment->log);
     MSRT_ASSIGN_OR_RETURN(module,
                           MakeTrainingModule(std::move(module), spec, environment->ops.get()));
   }
@@ -167,7 +173,7 @@ Result<std::shared_ptr<TrainerObject>> MakeTrainer(std::shared_ptr<const Environ
   object->accumulation = std::max<int64_t>(std::strtoll(count.c_str(), nullptr, 10), 1);
   object->has_classes = HasClassTargets(object->trainer->module());
   MSRT_ASSIGN_OR_RETURN(const Graph* eval, object->Entry(kEvalEntry));
-  object->probabilities = HasProbabilities(*eval);
+  object->probabilities = HasProbabilities(*eval, LossOutput(object->trainer->module()));
   return object;
 }
 

@@ -76,15 +76,25 @@ Result<TrainLoopOptions> OptionsOf(const msrt_fit_config& config, const TrainerO
   return options;
 }
 
-// A schedule without a number of steps ends with the run.
-Status SetSchedule(int64_t epochs, const DatasetObject& data, TrainerObject* trainer) {
-  if (trainer->total_steps != 0 || !HasEnd(trainer->trainer->schedule())) return OkStatus();
-  const int64_t updates = epochs * data.data->batches_per_epoch() / trainer->accumulation;
-  auto schedule = ParseSchedule(trainer->schedule, trainer->rate,
-                                trainer->trainer->steps() + std::max<int64_t>(updates, 1));
-  if (!schedule.ok()) return std::move(schedule).status();
-  trainer->trainer->set_schedule(*std::move(schedule));
-  return OkStatus();
+// A schedule without a number of steps ends with the run, before which there were `before` updates.
+Result<Schedule> ScheduleOfRun(int64_t before, int64_t epochs, const DatasetObject& data,
+                               const TrainerObject& trainer) {
+  if (trainer.total_steps != 0 || !HasEnd(trainer.trainer->schedule()))
+    return trainer.trainer->schedule();
+  const int64_t updates = epochs * data.data->batches_per_epoch() / trainer.accumulation;
+  return ParseSchedule(trainer.schedule, trainer.rate, before + std::max<int64_t>(updates, 1));
+}
+
+// A sample that is left out of data that is not shuffled has the target kIgnoredLabel.
+Status CheckSkipping(const TrainerObject& trainer, const DatasetObject& data) {
+  if (data.loader == nullptr) return OkStatus();
+  const LoaderOptions& options = data.loader->options();
+  const bool ignores = IgnoredClass(trainer.trainer->module()) == kIgnoredLabel;
+  if (options.shuffle || options.bad_samples != BadSamples::kSkip || ignores) return OkStatus();
+  return InvalidArgument(
+      "config.data leaves out samples that cannot be read (skip_unreadable), but is not shuffled, ",
+      "so that they would be trained with the target ", kIgnoredLabel,
+      "; set shuffle, or the ignored_class of the trainer to ", kIgnoredLabel);
 }
 
 // The run that msrt_trainer_cancel stops.
@@ -106,7 +116,10 @@ Result<TrainOutcome> Fit(const msrt_fit_config& config, TrainerObject* trainer,
                          const DatasetObject& data, const DatasetObject* eval) {
   TrainSetup setup;
   MSRT_ASSIGN_OR_RETURN(setup.options, OptionsOf(config, *trainer, data));
-  MSRT_RETURN_IF_ERROR(SetSchedule(setup.options.epochs, data, trainer));
+  MSRT_RETURN_IF_ERROR(CheckSkipping(*trainer, data));
+  setup.schedule = [&](int64_t before) {
+    return ScheduleOfRun(before, setup.options.epochs, data, *trainer);
+  };
   setup.data = data.data.get();
   if (eval != nullptr) {
     setup.eval = eval->data.get();
@@ -115,7 +128,7 @@ Result<TrainOutcome> Fit(const msrt_fit_config& config, TrainerObject* trainer,
   }
   setup.trainer = trainer->trainer.get();
   setup.environment = trainer->environment;
-  setup.probabilities = trainer->probabilities;
+  setup.class_loss = ClassLossOf(*trainer);
   setup.stop = &trainer->stop;
   if (config.progress != nullptr) {
     setup.on_step = [&](const TrainProgress& given) {
@@ -174,9 +187,10 @@ msrt_status msrt_trainer_evaluate(msrt_trainer* trainer, msrt_dataset* dataset,
       filled.loss = sums.loss;
     } else {
       const Fitting fitting(&*object);  // so that it can be cancelled between batches
+      const ClassEvaluation options{
+          .classes = classes, .loss = ClassLossOf(*object), .stop = &object->stop};
       MSRT_ASSIGN_OR_RETURN(const MetricSums sums,
-                            EvaluateClasses(object->trainer.get(), *data->data, classes,
-                                            object->probabilities, &object->stop));
+                            EvaluateClasses(object->trainer.get(), *data->data, options));
       filled.count = sums.count();
       filled.loss = sums.loss();
       filled.accuracy = Accuracy(sums.confusion);

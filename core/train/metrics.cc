@@ -118,8 +118,35 @@ double CrossEntropy(std::span<const float> scores, int64_t label) {
   return std::log(sum) + max - scores[static_cast<size_t>(label)];
 }
 
+double ClassLoss::Of(std::span<const float> scores, int64_t label) const {
+  if (kind == Kind::kCrossEntropy) return CrossEntropy(scores, label);
+  if (kind == Kind::kCrossEntropyOfProbabilities) {
+    return -std::log(
+        std::max<double>(scores[static_cast<size_t>(label)], std::numeric_limits<float>::min()));
+  }
+  double sum = 0;
+  for (size_t c = 0; c < scores.size(); ++c) {
+    const double score = scores[c], target = static_cast<int64_t>(c) == label ? 1 : 0;
+    const double distance = std::abs(score - target);
+    switch (kind) {
+      case Kind::kMeanSquares:
+        sum += distance * distance;
+        break;
+      case Kind::kMeanAbsolute:
+        sum += distance;
+        break;
+      case Kind::kHuber:
+        sum += distance <= delta ? 0.5 * distance * distance : delta * (distance - 0.5 * delta);
+        break;
+      default:  // log(1 + exp(score)) - score * target, without overflow
+        sum += std::max(score, 0.0) + std::log1p(std::exp(-std::abs(score))) - score * target;
+    }
+  }
+  return sum / static_cast<double>(scores.size());
+}
+
 Status MetricSums::Add(std::span<const float> scores, std::span<const int64_t> labels,
-                       int64_t inner, bool probabilities) {
+                       int64_t inner, const ClassLoss& loss) {
   const int64_t classes = confusion.classes();
   if (inner < 1 || static_cast<int64_t>(labels.size()) % inner != 0 ||
       scores.size() != labels.size() * static_cast<size_t>(classes))
@@ -135,9 +162,7 @@ Status MetricSums::Add(std::span<const float> scores, std::span<const int64_t> l
           scores[static_cast<size_t>((sample * classes + c) * inner + at)];
     confusion.Add(label, PredictedClass(own));
     in_top5 += IsAmongTop(own, label, 5);
-    loss_sum += probabilities ? -std::log(std::max<double>(own[static_cast<size_t>(label)],
-                                                           std::numeric_limits<float>::min()))
-                              : CrossEntropy(own, label);
+    loss_sum += loss.Of(own, label);
   }
   return OkStatus();
 }

@@ -52,6 +52,24 @@ bool IsAmongTop(std::span<const float> scores, int64_t label, int64_t k);
 // -log softmax(scores)[label], in double.
 double CrossEntropy(std::span<const float> scores, int64_t label);
 
+// The loss of an evaluation with classes as labels. All but cross-entropy compare the scores with 1
+// for the class and 0 for others, and take the mean over classes.
+struct ClassLoss {
+  enum class Kind : uint8_t {
+    kCrossEntropy,
+    kCrossEntropyOfProbabilities,
+    kMeanSquares,
+    kMeanAbsolute,
+    kHuber,
+    kBinaryCrossEntropyWithLogits,
+  };
+  Kind kind = Kind::kCrossEntropy;
+  double delta = 1;  // Huber
+
+  // Of one sample. Requires a label inside.
+  double Of(std::span<const float> scores, int64_t label) const;
+};
+
 // Sums over the samples of an evaluation.
 struct MetricSums {
   explicit MetricSums(int64_t classes) : confusion(classes) {}
@@ -59,10 +77,10 @@ struct MetricSums {
   int64_t in_top5 = 0;
   double loss_sum = 0;
 
-  // Adds scores of samples x classes x `inner` (1, or pixels) with samples x inner labels.
-  // `probabilities`: the scores are probabilities, else logits. Errors name the sizes.
+  // Adds scores of samples x classes x `inner` (1, or pixels) with samples x inner labels. Errors
+  // name the sizes.
   Status Add(std::span<const float> scores, std::span<const int64_t> labels, int64_t inner,
-             bool probabilities);
+             const ClassLoss& loss);
   int64_t count() const { return confusion.total(); }
   double top5() const;
   double loss() const;

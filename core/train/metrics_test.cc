@@ -72,21 +72,37 @@ TEST(Metrics, CrossEntropyDoesNotOverflow) {
 }
 
 TEST(Metrics, SumsAddBatches) {
+  const ClassLoss of_probabilities{ClassLoss::Kind::kCrossEntropyOfProbabilities};
   MetricSums evaluation(3);
   const float logits[] = {3, 1, 2, /**/ 0, 0, 1};
   const int64_t labels[] = {0, 1};
-  ASSERT_TRUE(evaluation.Add(logits, labels, 1, false).ok());
+  ASSERT_TRUE(evaluation.Add(logits, labels, 1, {}).ok());
   const float probabilities[] = {0.25F, 0.5F, 0.25F};
   const int64_t label[] = {1}, ignored[] = {-1};
-  ASSERT_TRUE(evaluation.Add(probabilities, label, 1, true).ok());
-  ASSERT_TRUE(evaluation.Add(probabilities, ignored, 1, true).ok());
+  ASSERT_TRUE(evaluation.Add(probabilities, label, 1, of_probabilities).ok());
+  ASSERT_TRUE(evaluation.Add(probabilities, ignored, 1, of_probabilities).ok());
   EXPECT_EQ(evaluation.count(), 3);
   EXPECT_DOUBLE_EQ(Accuracy(evaluation.confusion), 2.0 / 3);
   EXPECT_DOUBLE_EQ(evaluation.top5(), 1);
   const double expected =
       (std::log(1 + std::exp(-2) + std::exp(-1)) + std::log(2 + std::exp(1)) + std::log(2)) / 3;
   EXPECT_NEAR(evaluation.loss(), expected, 1e-12);
-  EXPECT_FALSE(evaluation.Add(logits, label, 1, false).ok());
+  EXPECT_FALSE(evaluation.Add(logits, label, 1, {}).ok());
+}
+
+// As in training with a target of 1 for the class and 0 for others; the mean over classes.
+TEST(Metrics, LossesOfElementsCompareWithOneForTheClass) {
+  const std::vector<float> scores{0.5F, -2, 3};
+  const auto loss = [&](ClassLoss::Kind kind, double delta = 1) {
+    return ClassLoss{kind, delta}.Of(scores, 2);
+  };
+  EXPECT_NEAR(loss(ClassLoss::Kind::kMeanSquares), (0.25 + 4 + 4) / 3, 1e-12);
+  EXPECT_NEAR(loss(ClassLoss::Kind::kMeanAbsolute), (0.5 + 2 + 2) / 3, 1e-12);
+  EXPECT_NEAR(loss(ClassLoss::Kind::kHuber), (0.125 + 1.5 + 1.5) / 3, 1e-12);
+  EXPECT_NEAR(loss(ClassLoss::Kind::kHuber, 3), (0.125 + 2 + 2) / 3, 1e-12);
+  const double expected =
+      (std::log1p(std::exp(0.5)) + std::log1p(std::exp(-2)) + std::log1p(std::exp(3)) - 3) / 3;
+  EXPECT_NEAR(loss(ClassLoss::Kind::kBinaryCrossEntropyWithLogits), expected, 1e-12);
 }
 
 TEST(Metrics, SumsOfPixelsReadsAcrossChannels) {
@@ -94,7 +110,7 @@ TEST(Metrics, SumsOfPixelsReadsAcrossChannels) {
   // Two classes, three pixels: the scores of class 0, then of class 1.
   const float scores[] = {1, 0, 5, /**/ 0, 1, 4};
   const int64_t labels[] = {0, 1, 1};
-  ASSERT_TRUE(evaluation.Add(scores, labels, 3, false).ok());
+  ASSERT_TRUE(evaluation.Add(scores, labels, 3, {}).ok());
   EXPECT_EQ(evaluation.confusion.at(0, 0), 1);
   EXPECT_EQ(evaluation.confusion.at(1, 1), 1);
   EXPECT_EQ(evaluation.confusion.at(1, 0), 1);

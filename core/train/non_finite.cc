@@ -1,7 +1,6 @@
 #include "core/train/non_finite.h"
 
-#include <cmath>
-#include <set>
+#include <bit>
 
 #include "core/run/session.h"
 #include "core/train/training_module.h"
@@ -9,19 +8,20 @@
 namespace msrt {
 namespace {
 
-template <typename T>
-bool AllFinite(const void* data, int64_t elements) {
+// Compares bits, which compilers make vectors of: a checkpoint waits for this.
+template <typename T, typename Bits>
+bool AllFinite(const void* data, int64_t elements, Bits exponent) {
   const T* const values = static_cast<const T*>(data);
-  for (int64_t i = 0; i < elements; ++i) {
-    if (!std::isfinite(values[i])) return false;
-  }
-  return true;
+  Bits found = 0;
+  for (int64_t i = 0; i < elements; ++i)
+    found |= Bits{(std::bit_cast<Bits>(values[i]) & exponent) == exponent};
+  return found == 0;
 }
 
 // Other types than f32 and f64 count as finite.
 bool IsFinite(DType dtype, const void* data, int64_t elements) {
-  if (dtype == DType::kF32) return AllFinite<float>(data, elements);
-  return dtype != DType::kF64 || AllFinite<double>(data, elements);
+  if (dtype == DType::kF32) return AllFinite<float, uint32_t>(data, elements, 0x7f800000);
+  return dtype != DType::kF64 || AllFinite<double, uint64_t>(data, elements, 0x7ff0000000000000);
 }
 bool IsFinite(const ConstTensor& tensor) {
   return IsFinite(tensor.dtype, tensor.bytes.data(), tensor.dims.elements());
@@ -106,6 +106,15 @@ Result<std::string> FindNonFinite(std::shared_ptr<const Environment> environment
     if (!IsFinite(value.dtype, value.data, value.elements())) return shown[i];
   }
   return std::string();
+}
+
+std::string NonFiniteParameter(const Checkpoint& checkpoint) {
+  for (const CheckpointTensor& tensor : checkpoint.tensors) {
+    const bool counts =
+        tensor.role == StateRole::kParameter || tensor.role == StateRole::kStatistic;
+    if (counts && !IsFinite(tensor.data)) return tensor.name;
+  }
+  return {};
 }
 
 Result<StepResult> SafeStep(Trainer* trainer, const std::shared_ptr<const Environment>& environment,

@@ -16,6 +16,10 @@ namespace msrt {
 Result<std::string> FindNonFinite(std::shared_ptr<const Environment> environment, Module training,
                                   const Checkpoint& before, const Batch& batch, double rate);
 
+// Returns the name of the first parameter or running statistic with an infinity or NaN. Empty: all
+// are finite. Reads each number once.
+std::string NonFiniteParameter(const Checkpoint& checkpoint);
+
 // Trainer::Step, but a step that fails leaves the state as before it, and the error of a loss that
 // is not finite also names the first such value. Copies the state before each step.
 Result<StepResult> SafeStep(Trainer* trainer, const std::shared_ptr<const Environment>& environment,

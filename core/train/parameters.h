@@ -21,9 +21,11 @@ struct Parameter {
 bool MatchesPattern(std::string_view name, std::string_view pattern);
 
 // Returns the constants of float types that differentiable nodes read as weights, without those
-// that the spec freezes. Limits of Clip, scales of Resize, running statistics, masks and single
-// numbers are no weights. An error names a pattern that matches nothing. Requires a validated
-// graph.
+// that the spec freezes. No weights are: limits of Clip, scales of Resize, running statistics,
+// masks, single numbers; what is subtracted or divided by; what is added to inputs or multiplied
+// with them for each channel, before the first layer; and tables that are multiplied by, as cosines
+// of positions are. Tables that are added are weights: learned positions cannot be told from fixed
+// ones. An error names a pattern that matches nothing. Requires a validated graph.
 Result<std::vector<Parameter>> FindParameters(const Graph& graph, const TrainingSpec& spec);
 
 }  // namespace msrt

@@ -37,12 +37,17 @@ int64_t CountNote(const Checkpoint& checkpoint, std::string_view name) {
 
 class Loop {
  public:
-  explicit Loop(const TrainSetup& setup) : s_(setup), a_(setup.options) {}
+  explicit Loop(const TrainSetup& setup)
+      : s_(setup),
+        a_(setup.options),
+        ignored_(IgnoredClass(setup.trainer->module())),
+        updates_before_(setup.trainer->steps()) {}
 
   Status OpenFolder();
 
-  // A collective, as Run is.
+  // Collectives, as Run is.
   Status Resume();
+  Status SetSchedule();
   Result<TrainOutcome> Run();
 
  private:
@@ -52,6 +57,8 @@ class Loop {
   Status RunEpoch();
   Status FinishEpoch();
   Status Evaluate(EpochRow* row);
+  bool IsStopped(const Status& evaluated) const;
+  Status AgreeOnTargets();
   Status ReadHistory();
   Result<std::string> FirstNonFinite(const Batch& batch);
   Status StepError(Status status, const Batch& batch);
@@ -64,11 +71,14 @@ class Loop {
 
   const TrainSetup& s_;
   const TrainLoopOptions& a_;
+  const std::optional<int64_t> ignored_;  // class of targets
   // On rank 0, if the run has a folder.
   std::optional<CheckpointFolder> folder_;
   std::unique_ptr<CheckpointWriter> writer_;
   DataPosition position_;
   EpochSums sums_;
+  int64_t own_targets_ = 0;  // of this rank, which sums_ does not have yet
+  int64_t updates_before_;   // the run's first step
   StopWatch epoch_watch_;
   int64_t first_step_ = 0;  // of this process
   TrainOutcome outcome_;
@@ -80,15 +90,6 @@ std::string HexText(double value) {
   return text;
 }
 
-// Targets of one sample: 1, or one for each pixel.
-int64_t TargetsOfSample(const Batch& batch) {
-  if (batch.tensors.empty()) return 0;
-  const Dims& dims = batch.tensors.back().dims;
-  int64_t count = 1;
-  for (int i = 1; i < dims.rank(); ++i) count *= dims[i];
-  return count;
-}
-
 // Facts that must be equal when a run continues, then the sums.
 std::vector<std::pair<std::string, std::string>> Loop::Notes() const {
   std::vector<std::pair<std::string, std::string>> notes = a_.identity;
@@ -96,6 +97,7 @@ std::vector<std::pair<std::string, std::string>> Loop::Notes() const {
   notes.emplace_back("correct", StrCat(sums_.correct));
   notes.emplace_back("samples", StrCat(sums_.samples));
   notes.emplace_back("targets", StrCat(sums_.targets));
+  notes.emplace_back("updates_before", StrCat(updates_before_));
   notes.emplace_back("seconds", HexText(sums_.seconds + epoch_watch_.Millis() / 1e3));
   return notes;
 }
@@ -106,6 +108,10 @@ Status Loop::OpenFolder() {
   options.keep_last = static_cast<size_t>(a_.keep);
   MSRT_ASSIGN_OR_RETURN(CheckpointFolder folder,
                         CheckpointFolder::Open(a_.checkpoint_folder(), options));
+  MSRT_ASSIGN_OR_RETURN(const bool has_run, folder.HasCheckpoints());
+  if (has_run && !a_.resume)
+    return InvalidArgument("output '", a_.output, "' has the checkpoints of another run; continue ",
+                           "it with resume, or choose another folder");
   folder_ = std::move(folder);
   writer_ = std::make_unique<CheckpointWriter>(&*folder_);
   return OkStatus();
@@ -117,7 +123,7 @@ std::string Loop::ResumedText(const Status& status) const {
   if (!status.ok()) return StrCat("error ", status.message());
   return StrCat("at ", position_.epoch, " ", position_.batch, " ", HexText(sums_.loss), " ",
                 HexText(sums_.seconds), " ", sums_.correct, " ", sums_.samples, " ", sums_.targets,
-                "\n", HistoryCsv(outcome_.rows));
+                " ", updates_before_, "\n", HistoryCsv(outcome_.rows));
 }
 
 Status Loop::ReadResumed(const std::string& text) {
@@ -126,7 +132,7 @@ Status Loop::ReadResumed(const std::string& text) {
   std::istringstream in(text);
   std::string at, loss, seconds;
   in >> at >> position_.epoch >> position_.batch >> loss >> seconds >> sums_.correct >>
-      sums_.samples >> sums_.targets;
+      sums_.samples >> sums_.targets >> updates_before_;
   sums_.loss = std::strtod(loss.c_str(), nullptr);
   sums_.seconds = std::strtod(seconds.c_str(), nullptr);
   MSRT_ASSIGN_OR_RETURN(outcome_.rows, ParseHistoryCsv(text.substr(text.find('\n') + 1)));
@@ -145,7 +151,7 @@ Status Loop::Resume() {
 }
 
 Status Loop::ResumeFirst() {
-  MSRT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, folder_->LoadNewest(s_.environment->log));
+  MSRT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, folder_->Resume(s_.environment->log));
   for (const auto& [name, value] : a_.identity) {
     const std::string_view before = NoteOf(checkpoint, name);
     if (before != value)
@@ -157,6 +163,7 @@ Status Loop::ResumeFirst() {
   sums_.correct = CountNote(checkpoint, "correct");
   sums_.samples = CountNote(checkpoint, "samples");
   sums_.targets = CountNote(checkpoint, "targets");
+  updates_before_ = CountNote(checkpoint, "updates_before");
   // The schedule may have changed: more epochs, another rate.
   const Schedule schedule = s_.trainer->schedule();
   MSRT_RETURN_IF_ERROR(s_.trainer->Restore(checkpoint));
@@ -175,9 +182,26 @@ Status Loop::ReadHistory() {
   return OkStatus();
 }
 
+// A collective.
+Status Loop::AgreeOnTargets() {
+  MSRT_ASSIGN_OR_RETURN(const int64_t targets, s_.ranks.Sum(own_targets_));
+  sums_.targets += targets;
+  own_targets_ = 0;
+  return OkStatus();
+}
+
+// A collective.
 Status Loop::Save() {
+  MSRT_RETURN_IF_ERROR(AgreeOnTargets());
   if (writer_ == nullptr) return OkStatus();
   MSRT_ASSIGN_OR_RETURN(Checkpoint checkpoint, s_.trainer->MakeCheckpoint());
+  // The loss of the last step was computed before its update.
+  const std::string damaged = NonFiniteParameter(checkpoint);
+  if (!damaged.empty())
+    return InvalidArgument("step ", checkpoint.steps, ": parameter '", damaged,
+                           "' has a value that is not finite, so no checkpoint is written; reduce ",
+                           "the learning rate or limit the gradients, and resume from the one ",
+                           "before");
   checkpoint.position = position_;
   checkpoint.notes = Notes();
   if (!outcome_.rows.empty() && position_.batch == 0) {
@@ -214,13 +238,18 @@ void Loop::Report(const StepResult& result) const {
 
 Status Loop::Evaluate(EpochRow* row) {
   if (s_.classes == 0) {
-    MSRT_ASSIGN_OR_RETURN(const Evaluation evaluation, s_.trainer->Evaluate(*s_.eval));
+    // Other ranks would wait for one that stops here.
+    const auto check = [&](const Batch&, const std::vector<TensorView>&) {
+      return stopping() && s_.ranks.size() == 1
+                 ? MakeStatus(Code::kCancelled, "the evaluation was stopped")
+                 : OkStatus();
+    };
+    MSRT_ASSIGN_OR_RETURN(const Evaluation evaluation, s_.trainer->Evaluate(*s_.eval, check));
     row->eval_loss = evaluation.loss;
     return OkStatus();
   }
-  MSRT_ASSIGN_OR_RETURN(MetricSums sums,
-                        EvaluateClasses(s_.trainer, *s_.eval, s_.classes, s_.probabilities, s_.stop,
-                                        s_.ranks, s_.fixed_sums));
+  const ClassEvaluation options{s_.classes, s_.class_loss, s_.stop, s_.ranks, s_.fixed_sums};
+  MSRT_ASSIGN_OR_RETURN(MetricSums sums, EvaluateClasses(s_.trainer, *s_.eval, options));
   row->eval_loss = sums.loss();
   row->eval_accuracy = Accuracy(sums.confusion);
   row->eval_top5 = sums.top5();
@@ -229,7 +258,12 @@ Status Loop::Evaluate(EpochRow* row) {
   return OkStatus();
 }
 
+bool Loop::IsStopped(const Status& evaluated) const {
+  return evaluated.code() == Code::kCancelled && stopping();
+}
+
 Status Loop::FinishEpoch() {
+  MSRT_RETURN_IF_ERROR(AgreeOnTargets());
   EpochRow row;
   row.epoch = position_.epoch + 1;
   row.step = s_.trainer->steps();
@@ -241,7 +275,15 @@ Status Loop::FinishEpoch() {
       row.accuracy = static_cast<double>(sums_.correct) / static_cast<double>(sums_.targets);
   }
   row.rate = s_.trainer->rate();
-  if (s_.eval != nullptr) MSRT_RETURN_IF_ERROR(Evaluate(&row));
+  if (s_.eval != nullptr) {
+    const Status evaluated = Evaluate(&row);
+    // A run that is resumed after the last batch of an epoch evaluates first.
+    if (IsStopped(evaluated)) {
+      outcome_.stopped = true;
+      return Save();
+    }
+    MSRT_RETURN_IF_ERROR(evaluated);
+  }
   outcome_.rows.push_back(row);
   if (s_.on_epoch) s_.on_epoch(row);
   position_ = {position_.epoch + 1, 0};
@@ -279,11 +321,13 @@ Status Loop::RunEpoch() {
       const auto count = static_cast<double>(++outcome_.steps_timed);
       outcome_.step_millis += (watch.Millis() - outcome_.step_millis) / count;
     }
-    sums_.loss += result->loss * static_cast<double>(batch->global_samples);
-    sums_.samples += batch->global_samples;
-    sums_.targets += batch->global_samples * TargetsOfSample(*batch);
-    sums_.correct = result->correct < 0 ? -1 : sums_.correct + result->correct;
     ++position_.batch;
+    if (std::isfinite(result->loss)) {  // else the loss scale was reduced, and nothing else done
+      sums_.loss += result->loss * static_cast<double>(batch->global_samples);
+      sums_.samples += batch->global_samples;
+      own_targets_ += CountTargets(*batch, ignored_);
+      sums_.correct = result->correct < 0 ? -1 : sums_.correct + result->correct;
+    }
     Report(*result);
     const bool due = a_.checkpoint_every > 0 && result->updated &&
                      s_.trainer->steps() % a_.checkpoint_every == 0;
@@ -340,6 +384,13 @@ bool Loop::StopsEarly() const {
   return static_cast<int64_t>(outcome_.rows.size() - 1 - best) >= a_.early_stop;
 }
 
+Status Loop::SetSchedule() {
+  if (s_.schedule == nullptr) return OkStatus();
+  MSRT_ASSIGN_OR_RETURN(Schedule schedule, s_.schedule(updates_before_));
+  s_.trainer->set_schedule(std::move(schedule));
+  return OkStatus();
+}
+
 Result<TrainOutcome> Loop::Run() {
   while (position_.epoch < a_.epochs && !outcome_.stopped && !StopsEarly())
     MSRT_RETURN_IF_ERROR(RunEpoch());
@@ -347,7 +398,9 @@ Result<TrainOutcome> Loop::Run() {
   // A finished run that is resumed is evaluated again, for its reports.
   if (s_.eval != nullptr && !outcome_.evaluation.has_value() && !outcome_.stopped) {
     EpochRow row;
-    MSRT_RETURN_IF_ERROR(Evaluate(&row));
+    const Status evaluated = Evaluate(&row);
+    outcome_.stopped = IsStopped(evaluated);
+    if (!outcome_.stopped) MSRT_RETURN_IF_ERROR(evaluated);
   }
   return std::move(outcome_);
 }
@@ -360,18 +413,20 @@ Result<TrainOutcome> Train(const TrainSetup& setup) {
   Loop loop(setup);
   MSRT_RETURN_IF_ERROR(loop.OpenFolder());
   if (setup.options.resume) MSRT_RETURN_IF_ERROR(loop.Resume());
+  MSRT_RETURN_IF_ERROR(loop.SetSchedule());
   return loop.Run();
 }
 
-Result<MetricSums> EvaluateClasses(Trainer* trainer, const Dataset& data, int64_t classes,
-                                   bool probabilities, const std::atomic<bool>* stop,
-                                   const TrainRanks& ranks, bool fixed_sums) {
+Result<MetricSums> EvaluateClasses(Trainer* trainer, const Dataset& data,
+                                   const ClassEvaluation& options) {
+  const size_t output = LossOutput(trainer->module());
+  const std::optional<int64_t> ignored = IgnoredClass(trainer->module());
   MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchReader> reader, data.Batches(0));
-  // The model may have more classes than the data.
-  RankMetrics metrics(ranks, fixed_sums, std::max(classes, OutputClasses(trainer->module())));
+  RankMetrics metrics(options.ranks, options.fixed_sums,
+                      std::max(options.classes, OutputClasses(trainer->module())));
   while (true) {
     // Other ranks would wait for one that stops here.
-    if (stop != nullptr && stop->load() && ranks.size() == 1)
+    if (options.stop != nullptr && options.stop->load() && options.ranks.size() == 1)
       return MakeStatus(Code::kCancelled, "the evaluation was stopped");
     MSRT_ASSIGN_OR_RETURN(const std::optional<Batch> batch, reader->Next());
     if (!batch.has_value()) return metrics.Combine();
@@ -382,14 +437,16 @@ Result<MetricSums> EvaluateClasses(Trainer* trainer, const Dataset& data, int64_
       return InvalidArgument("the target of an evaluation is ", target.type(),
                              "; classes must be i64");
     MSRT_ASSIGN_OR_RETURN(const std::vector<TensorView> outputs, trainer->Predict(inputs));
-    const TensorView& scores = outputs[0];
+    const TensorView& scores = outputs[output];
     if (scores.dtype != DType::kF32 || scores.dims.rank() < 2 || scores.dims[1] < metrics.classes())
       return Unsupported("the model's output ", Type::Tensor(scores.dtype, scores.dims),
                          " cannot be evaluated; it must be f32 scores of ", metrics.classes(),
                          " classes");
     if (scores.dims[1] > metrics.classes()) metrics.Reset(scores.dims[1]);
+    std::vector<int64_t> labels(target.As<int64_t>().begin(), target.As<int64_t>().end());
+    if (ignored.has_value()) std::replace(labels.begin(), labels.end(), *ignored, int64_t{-1});
     MSRT_RETURN_IF_ERROR(metrics.Add({scores.As<float>(), static_cast<size_t>(scores.elements())},
-                                     target.As<int64_t>(), *batch, probabilities));
+                                     labels, *batch, options.loss));
   }
 }
 

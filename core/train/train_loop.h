@@ -46,10 +46,13 @@ struct TrainSetup {
   TrainRanks ranks = {};    // those of the trainer
   bool fixed_sums = false;  // BatchSums::kFixed, for evaluations
   std::shared_ptr<const Environment> environment = {};
-  int64_t classes = 0;         // of the evaluation's targets, at least; 0: they are no classes
-  bool label_maps = false;     // the evaluation's targets are classes of pixels
-  bool probabilities = false;  // the model's output
+  int64_t classes = 0;        // of the evaluation's targets, at least; 0: they are no classes
+  bool label_maps = false;    // the evaluation's targets are classes of pixels
+  ClassLoss class_loss = {};  // of evaluations, if the targets are classes
   const std::atomic<bool>* stop = nullptr;  // may be null
+  // Returns the schedule of a run before whose first step there were so many updates. Null: that of
+  // the trainer.
+  std::function<Result<Schedule>(int64_t updates)> schedule = nullptr;
   // Called by the thread that trains; may be null.
   std::function<void(const TrainProgress&)> on_step = nullptr;
   std::function<void(const EpochRow&)> on_epoch = nullptr;
@@ -65,13 +68,21 @@ struct TrainOutcome {
 };
 
 // Trains until the epochs are done, or *stop. Writes checkpoints and history.csv, on rank 0. All
-// ranks have the same outcome, apart from times.
+// ranks have the same outcome, apart from times. Without `resume`, a folder that has checkpoints is
+// refused. A checkpoint with a parameter that is not finite is not written, but an error.
 Result<TrainOutcome> Train(const TrainSetup& setup);
 
-// Classifies a dataset with its labels, i64, as second tensor. `classes` is a minimum: the model
-// may have more. kCancelled: *stop was set, which is not looked at where there are several ranks.
-Result<MetricSums> EvaluateClasses(Trainer* trainer, const Dataset& data, int64_t classes,
-                                   bool probabilities, const std::atomic<bool>* stop = nullptr,
-                                   const TrainRanks& ranks = {}, bool fixed_sums = false);
+struct ClassEvaluation {
+  int64_t classes = 1;  // at least: the model may have more
+  ClassLoss loss = {};
+  const std::atomic<bool>* stop = nullptr;  // may be null; not looked at with several ranks
+  TrainRanks ranks = {};
+  bool fixed_sums = false;
+};
+
+// Classifies a dataset with its labels, i64, as second tensor, by the output that the trainer's
+// loss compares. Labels of the class that the loss ignores do not count. kCancelled: *stop was set.
+Result<MetricSums> EvaluateClasses(Trainer* trainer, const Dataset& data,
+                                   const ClassEvaluation& options);
 
 }  // namespace msrt

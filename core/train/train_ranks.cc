@@ -24,6 +24,11 @@ Result<bool> TrainRanks::AnySays(bool says) const {
   return AnyRankSays(*communicator_, says);
 }
 
+Result<int64_t> TrainRanks::Sum(int64_t number) const {
+  if (size() > 1) MSRT_RETURN_IF_ERROR(SumOverRanks(*communicator_, {&number, 1}));
+  return number;
+}
+
 void TrainRanks::Fail(const Status& status) const {
   if (communicator_ != nullptr) communicator_->Abort(status);
 }
@@ -40,12 +45,12 @@ void RankMetrics::Reset(int64_t classes) {
 }
 
 Status RankMetrics::Add(std::span<const float> scores, std::span<const int64_t> labels,
-                        const Batch& batch, bool probabilities) {
+                        const Batch& batch, const ClassLoss& loss) {
   if (batch.samples == 0) return OkStatus();
   const auto samples = static_cast<size_t>(batch.samples);
   const size_t of_scores = scores.size() / samples, of_labels = labels.size() / samples;
   const auto inner = static_cast<int64_t>(of_labels);
-  if (!by_shards_) return shards_[0].Add(scores, labels, inner, probabilities);
+  if (!by_shards_) return shards_[0].Add(scores, labels, inner, loss);
   const auto border = [&](size_t shard) {
     const int at = first_shard_ + static_cast<int>(shard);
     return static_cast<size_t>(FirstSampleOfShard(batch.global_samples, at) -
@@ -56,7 +61,7 @@ Status RankMetrics::Add(std::span<const float> scores, std::span<const int64_t> 
     if (count == 0) continue;
     MSRT_RETURN_IF_ERROR(shards_[s].Add(scores.subspan(begin * of_scores, count * of_scores),
                                         labels.subspan(begin * of_labels, count * of_labels), inner,
-                                        probabilities));
+                                        loss));
   }
   return OkStatus();
 }

@@ -25,6 +25,7 @@ class TrainRanks {
   Status CheckSame(std::string_view what, std::string_view text, std::string_view fix) const;
   Result<std::string> TextOfFirst(std::string text) const;
   Result<bool> AnySays(bool says) const;
+  Result<int64_t> Sum(int64_t number) const;
   // Ends the other ranks with this error.
   void Fail(const Status& status) const;
 
@@ -40,7 +41,7 @@ class RankMetrics {
 
   // Adds the scores of this rank's samples of a batch; arguments as in MetricSums::Add.
   Status Add(std::span<const float> scores, std::span<const int64_t> labels, const Batch& batch,
-             bool probabilities);
+             const ClassLoss& loss);
   int64_t classes() const { return shards_[0].confusion.classes(); }
   // Forgets everything; the ranks must have the same number of classes.
   void Reset(int64_t classes);

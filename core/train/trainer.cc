@@ -39,7 +39,9 @@ struct Scalar {
   TensorView ViewAs(DType dtype, double value) {
     number = value;
     single = static_cast<float>(value);
-    return {dtype, {}, Layout::kPlain,
+    return {dtype,
+            {},
+            Layout::kPlain,
             dtype == DType::kF64 ? static_cast<void*>(&number) : static_cast<void*>(&single)};
   }
 };
@@ -95,9 +97,8 @@ struct Trainer::Impl {
   Status Open(std::string_view name, EntrySession* entry) const {
     if (entry->session != nullptr) return OkStatus();
     MSRT_ASSIGN_OR_RETURN(const size_t index, FindEntry(module, name));
-    MSRT_ASSIGN_OR_RETURN(
-        entry->session,
-        Session::Create(model, index, options.session, train.session.get()));
+    MSRT_ASSIGN_OR_RETURN(entry->session,
+                          Session::Create(model, index, options.session, train.session.get()));
     entry->FindOutputs();
     const auto split = splits.find(name);
     if (split != splits.end()) entry->split = split->second;
@@ -213,6 +214,12 @@ struct Trainer::Impl {
     return NotFound("model '", module.name, "' has no state slot '", name, "'");
   }
 
+  Result<double> StateNumber(const std::string& name) const {
+    MSRT_ASSIGN_OR_RETURN(const size_t slot, SlotOf(name));
+    MSRT_ASSIGN_OR_RETURN(const TensorView view, train.session->State(slot));
+    return NumberOf(view);
+  }
+
   Result<StepResult> Results(const EntrySession& entry) const {
     StepResult result;
     MSRT_ASSIGN_OR_RETURN(result.loss, entry.Number(entry.loss));
@@ -249,8 +256,8 @@ Status Trainer::Impl::CheckRestorable(const Checkpoint& checkpoint) const {
                              "' with this optimizer does not have");
     auto merged = MergeTypes(states[*slot].type, tensor.data.type());
     if (!merged.ok()) {
-      return InvalidArgument("'", tensor.name, "' is ", tensor.data.type(),
-                             " in the checkpoint, ", states[*slot].type, " in model '", name, "'");
+      return InvalidArgument("'", tensor.name, "' is ", tensor.data.type(), " in the checkpoint, ",
+                             states[*slot].type, " in model '", name, "'");
     }
     found[*slot] = true;
   }
@@ -324,7 +331,16 @@ Result<StepResult> Trainer::Step(const Batch& batch, const RunOptions& run) {
   result.updated = updates && !result.skipped;
   t.micro_batches = updates ? 0 : t.micro_batches + 1;
   t.steps += result.updated ? 1 : 0;
-  // With a dynamic scale a loss that is not finite only skips the update.
+  // With a dynamic scale a loss that is not finite only skips the update, as long as the scale
+  // becomes smaller.
+  if (result.skipped) {
+    MSRT_ASSIGN_OR_RETURN(const double scale, t.StateNumber(std::string(kLossScaleSlot)));
+    if (scale <= LossScale::kSmallest)
+      return MakeStatus(Code::kInvalidArgument, "step ", t.steps, ": the loss is ", result.loss,
+                        " and the gradients are not finite, also with a loss scale of ", scale,
+                        "; reduce the learning rate or limit the gradients, and continue from a "
+                        "checkpoint");
+  }
   if (!std::isfinite(result.loss) && t.train.skipped < 0) {
     return MakeStatus(Code::kInvalidArgument, "step ", t.steps, ": the loss is ", result.loss,
                       "; reduce the learning rate or limit the gradients, and continue from a "

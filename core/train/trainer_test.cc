@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -42,8 +43,8 @@ Module Perceptron(const char* name = "perceptron") {
                 b1 = g.AddConstant("b1", ConstTensor::Floats({5}, Random(5, 2, 0.1f))),
                 w2 = g.AddConstant("w2", ConstTensor::Floats({5, 3}, Random(15, 3, 0.7f))),
                 b2 = g.AddConstant("b2", ConstTensor::Floats({3}, Random(3, 4, 0.1f)));
-  const ValueId h = Must(b.Add("Relu", "h", {Must(b.Add("Add", "a1", {
-                                                Must(b.Add("MatMul", "m1", {x, w1})), b1}))}));
+  const ValueId h = Must(
+      b.Add("Relu", "h", {Must(b.Add("Add", "a1", {Must(b.Add("MatMul", "m1", {x, w1})), b1}))}));
   const ValueId scores = Must(b.Add("Add", "a2", {Must(b.Add("MatMul", "m2", {h, w2})), b2}));
   g.outputs = {Must(b.Add("Softmax", "probabilities", {scores}))};
   return module;
@@ -52,8 +53,7 @@ Module Perceptron(const char* name = "perceptron") {
 Batch BatchOf(uint32_t seed, int64_t samples = 4) {
   Batch batch;
   const auto count = static_cast<size_t>(samples);
-  batch.tensors.push_back(
-      ConstTensor::Floats({samples, 6}, Random(count * 6, 100 + seed, 1)));
+  batch.tensors.push_back(ConstTensor::Floats({samples, 6}, Random(count * 6, 100 + seed, 1)));
   std::vector<int64_t> labels;
   for (size_t i = 0; i < count; ++i) labels.push_back(static_cast<int64_t>((i * 7 + seed) % 3));
   batch.tensors.push_back(ConstTensor::Int64s(labels));
@@ -122,6 +122,52 @@ TEST(Parameters, AreTheWeightsOfTheModel) {
   EXPECT_FALSE(FindParameters(module.main(), spec).ok());
 }
 
+// Constants that normalize the input and tables of positions are no parameters.
+TEST(Parameters, AreNeitherPreprocessingNorTables) {
+  Module module;
+  module.name = "tables";
+  module.graphs.emplace_back().name = "main";
+  module.entries = {0};
+  Graph& g = module.graphs[0];
+  const ValueId x = g.AddInput("x", Type::Tensor(DType::kF32, {module.SymbolFor("batch"), 4, 6}));
+  GraphBuilder b(&g);
+  const auto constant = [&](const char* name, const Dims& dims) {
+    return g.AddConstant(
+        name, ConstTensor::Floats(dims, Random(static_cast<size_t>(dims.elements()), 7, 1)));
+  };
+  const auto add = [&](const char* op, ValueId a, ValueId c) {
+    return Must(b.Add(op, "", {a, c}));
+  };
+  ValueId v = add("Div", add("Sub", x, constant("mean", {6})), constant("deviation", {6}));
+  v = add("Add", add("Mul", v, constant("scale", {1, 6})), constant("shift", {6}));
+  v = add("Add", add("MatMul", v, constant("w", {6, 6})), constant("bias", {6}));
+  v = add("Mul", add("Add", v, constant("positions", {4, 6})), constant("gain", {6}));
+  v = add("Mul", v, constant("cosines", {4, 6}));
+  g.outputs = {v};
+  ASSERT_TRUE(Validate(&module).ok());
+  auto found = FindParameters(module.main(), {});
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  std::vector<std::string> names;
+  for (const Parameter& p : *found) names.push_back(p.name);
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{"bias", "gain", "positions", "w"}));
+
+  // Without layers, products and sums of elements are the model.
+  Module line;
+  line.graphs.emplace_back().name = "main";
+  line.entries = {0};
+  Graph& l = line.graphs[0];
+  const ValueId y = l.AddInput("y", Type::Tensor(DType::kF32, {line.SymbolFor("batch"), 6}));
+  GraphBuilder c(&l);
+  const ValueId slope = l.AddConstant("slope", ConstTensor::Floats({6}, Random(6, 1, 1))),
+                offset = l.AddConstant("offset", ConstTensor::Floats({6}, Random(6, 2, 1)));
+  l.outputs = {Must(c.Add("Add", "", {Must(c.Add("Mul", "", {y, slope})), offset}))};
+  ASSERT_TRUE(Validate(&line).ok());
+  found = FindParameters(line.main(), {});
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_EQ(found->size(), 2u);
+}
+
 TEST(Parameters, PatternsMatchWholeNames) {
   EXPECT_TRUE(MatchesPattern("layer1.0.weight", "layer1.*"));
   EXPECT_TRUE(MatchesPattern("layer1.0.weight", "*.weight"));
@@ -133,8 +179,8 @@ TEST(Parameters, PatternsMatchWholeNames) {
 }
 
 TEST(Trainer, LossFallsWithEveryOptimizer) {
-  for (const char* name : {"sgd", "momentum", "nesterov", "rmsprop", "adagrad", "adam", "adamw",
-                           "lamb", "lars"}) {
+  for (const char* name :
+       {"sgd", "momentum", "nesterov", "rmsprop", "adagrad", "adam", "adamw", "lamb", "lars"}) {
     TrainingSpec spec;
     auto optimizer = ParseOptimizer(name);
     ASSERT_TRUE(optimizer.ok());
@@ -268,6 +314,24 @@ TEST(Trainer, ADynamicLossScaleSkipsStepsThatOverflow) {
   const float scale = StateOf(*trainer, std::string(kLossScaleSlot))[0];
   MustStep(trainer.get(), BatchOf(2));
   EXPECT_EQ(StateOf(*trainer, std::string(kLossScaleSlot))[0], 2 * scale);
+}
+
+// No loss scale helps where the loss itself is not finite.
+TEST(Trainer, ADynamicLossScaleEndsWithALastingNan) {
+  TrainingSpec spec;
+  spec.loss_scale = {.initial = 65536, .dynamic = true};
+  auto trainer = MakeTrainer(spec);
+  ASSERT_NE(trainer, nullptr);
+  Batch batch = BatchOf(1);
+  batch.tensors[0] = ConstTensor::Floats({4, 6}, std::vector<float>(24, NAN));
+  Status status;
+  int steps = 0;
+  for (; status.ok() && steps < 1000; ++steps) status = trainer->Step(batch).status();
+  EXPECT_LT(steps, 60);
+  EXPECT_NE(status.message().find("nan and the gradients are not finite"), std::string::npos)
+      << status.message();
+  EXPECT_NE(status.message().find("loss scale"), std::string::npos) << status.message();
+  EXPECT_GT(StateOf(*trainer, std::string(kLossScaleSlot))[0], 1e-6f);
 }
 
 TEST(Trainer, TheNormOfGradientsIsLimited) {

@@ -1,6 +1,7 @@
 #include "core/train/training_module.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "core/autodiff/gradients.h"
 #include "core/passes/thread_steps.h"
@@ -43,6 +44,9 @@ class TrainingModuleBuilder {
     for (uint32_t entry : module_.entries) module_.graphs[entry].CompactValues();
     module_.metadata.emplace_back(kTrainingKey, module_.name);
     module_.metadata.emplace_back(kAccumulationKey, std::to_string(spec_.accumulation));
+    module_.metadata.emplace_back(kOutputKey, std::to_string(spec_.output));
+    if (HasClasses() && spec_.loss.ignore_index)
+      module_.metadata.emplace_back(kIgnoredKey, std::to_string(*spec_.loss.ignore_index));
     MSRT_RETURN_IF_ERROR(Validate(&module_, ops_));
     return std::move(module_);
   }
@@ -65,8 +69,12 @@ class TrainingModuleBuilder {
     if (!(spec_.average_decay >= 0) || spec_.average_decay >= 1)
       return InvalidArgument("average_decay = ", spec_.average_decay,
                              ", must be at least 0 and below 1");
-    if (!(spec_.loss_scale.initial > 0))
-      return InvalidArgument("loss scale ", spec_.loss_scale.initial, " must be positive");
+    const LossScale& scale = spec_.loss_scale;
+    if (!(scale.initial > 0))
+      return InvalidArgument("loss scale ", scale.initial, " must be positive");
+    if (scale.dynamic && scale.initial < LossScale::kSmallest)
+      return InvalidArgument("a dynamic loss scale of ", scale.initial,
+                             " must begin with at least ", LossScale::kSmallest);
     return OkStatus();
   }
 
@@ -120,8 +128,8 @@ class TrainingModuleBuilder {
     for (size_t p = 0; p < parameters_.size(); ++p) {
       const ConstTensor initial = module_.states[static_cast<size_t>(slots_[p])].initial;
       if (spec_.average_decay > 0) {
-        averages_.push_back(AddSlot(&module_, StrCat(parameters_[p].name, ".ema"), initial,
-                                    StateRole::kOptimizer));
+        averages_.push_back(
+            AddSlot(&module_, StrCat(parameters_[p].name, ".ema"), initial, StateRole::kOptimizer));
       }
       if (spec_.accumulation > 1) {
         MSRT_ASSIGN_OR_RETURN(ConstTensor zeros, FilledConstant(initial.dtype, initial.dims, 0));
@@ -137,8 +145,8 @@ class TrainingModuleBuilder {
     if (!spec_.loss_scale.dynamic) return OkStatus();
     MSRT_ASSIGN_OR_RETURN(ConstTensor scale,
                           FilledConstant(float_type_, {}, spec_.loss_scale.initial));
-    scale_ = AddSlot(&module_, std::string(kLossScaleSlot), std::move(scale),
-                     StateRole::kOptimizer);
+    scale_ =
+        AddSlot(&module_, std::string(kLossScaleSlot), std::move(scale), StateRole::kOptimizer);
     growth_ = AddSlot(&module_, std::string(kGrowthSlot), zero, StateRole::kOptimizer);
     return OkStatus();
   }
@@ -159,8 +167,7 @@ class TrainingModuleBuilder {
     }
     graph.nodes.insert(graph.nodes.end(), std::make_move_iterator(nodes.begin()),
                        std::make_move_iterator(nodes.end()));
-    for (size_t p = 0; p < slots.size(); ++p)
-      graph.ReplaceUses(parameters_[p].constant, reads[p]);
+    for (size_t p = 0; p < slots.size(); ++p) graph.ReplaceUses(parameters_[p].constant, reads[p]);
     return reads;
   }
 
@@ -247,7 +254,13 @@ class TrainingModuleBuilder {
     GradBuilder b = BuilderOf(g, "correct");
     const ValueId likeliest =
         b.Add("ArgMax", {scores}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
-    const ValueId hits = b.Add("Cast", {b.Add("Equal", {likeliest, target})}, {{"to", DType::kI64}});
+    ValueId equal = b.Add("Equal", {likeliest, target});
+    // A class that is ignored may be the likeliest. No score has a negative one.
+    if (spec_.loss.ignore_index && *spec_.loss.ignore_index >= 0) {
+      const ValueId ignored = b.Scalar(static_cast<double>(*spec_.loss.ignore_index), target);
+      equal = b.Add("And", {equal, b.Add("Not", {b.Add("Equal", {target, ignored})})});
+    }
+    const ValueId hits = b.Add("Cast", {equal}, {{"to", DType::kI64}});
     loss.correct = b.Add("ReduceSum", {hits}, {{"keepdims", int64_t{0}}});
     MSRT_RETURN_IF_ERROR(b.status());
     return loss;
@@ -336,14 +349,15 @@ class TrainingModuleBuilder {
     GradBuilder b = BuilderOf(g, kLossScaleSlot);
     const ValueId before = ReadSlot(module_, growth_, &b);
     const ValueId counted = b.Plus(before, 1.0), zero = b.Scalar(0, before);
-    const ValueId enough = b.Add(
-        "GreaterOrEqual",
-        {counted, b.Scalar(static_cast<double>(spec_.loss_scale.growth_interval), before)});
+    const ValueId enough =
+        b.Add("GreaterOrEqual",
+              {counted, b.Scalar(static_cast<double>(spec_.loss_scale.growth_interval), before)});
     const ValueId count = b.Add("Where", {b.Add("Or", {control.skip, enough}), zero, counted});
     const ValueId grown = b.Times(control.scale, spec_.loss_scale.growth),
-                  shrunk = b.Times(control.scale, spec_.loss_scale.backoff);
-    const ValueId scale = b.Add(
-        "Where", {control.skip, shrunk, b.Add("Where", {enough, grown, control.scale})});
+                  shrunk = b.Add("Max", {b.Times(control.scale, spec_.loss_scale.backoff),
+                                         b.Scalar(LossScale::kSmallest, control.scale)});
+    const ValueId scale =
+        b.Add("Where", {control.skip, shrunk, b.Add("Where", {enough, grown, control.scale})});
     WriteSlot(growth_, count, &b);
     WriteSlot(scale_, scale, &b);
     return b.status();
@@ -355,8 +369,7 @@ class TrainingModuleBuilder {
     MSRT_ASSIGN_OR_RETURN(const BatchStatistics statistics,
                           SwitchToBatchStatistics(norms_, reads.size(), &module_.graphs[g]));
     MSRT_ASSIGN_OR_RETURN(const Loss loss, AddModelLoss(g));
-    const ValueId rate =
-        module_.graphs[g].AddInput("learning_rate", Type::Tensor(float_type_, {}));
+    const ValueId rate = module_.graphs[g].AddInput("learning_rate", Type::Tensor(float_type_, {}));
     MSRT_ASSIGN_OR_RETURN(const ValueId scale, Scale(g));
     MSRT_ASSIGN_OR_RETURN(std::vector<ValueId> gradients, Gradients(g, loss.value, scale, reads));
     MSRT_RETURN_IF_ERROR(AddSums(g, &gradients));
@@ -454,13 +467,34 @@ class TrainingModuleBuilder {
   std::vector<TrainedNorm> norms_;
   std::vector<int64_t> slots_, averages_, sums_;  // by parameter; the last two may be empty
   int64_t updates_ = -1, scale_ = -1, growth_ = -1, step_ = -1;  // -1: there is none
-  DType float_type_ = DType::kF32;  // of the rate and the loss scale
+  DType float_type_ = DType::kF32;                               // of the rate and the loss scale
 };
+
+// The number under a key of the metadata, if there is one.
+std::optional<int64_t> NumberOf(const Module& training, std::string_view key) {
+  const std::string_view text = MetadataOf(training, key);
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc()) return std::nullopt;
+  return number;
+}
 
 }  // namespace
 
 Result<Module> MakeTrainingModule(Module model, const TrainingSpec& spec, const OpSet* ops) {
   return TrainingModuleBuilder(std::move(model), spec, ops).Run();
+}
+
+void WarnAboutInferenceForm(const Module& model, std::string_view name, const Log& log) {
+  if (model.entries.empty()) return;
+  for (const Node& node : model.main().nodes) {
+    if (node.domain != "msrt" || !node.op.starts_with("Fused")) continue;
+    log(LogLevel::kWarning, "model '", name, "' was optimised for inference (node '", node.name,
+        "' is ", node.op,
+        "): batch normalisations and dropouts that it had are not trained; convert the original "
+        "with msconvert --train");
+    return;
+  }
 }
 
 std::string_view MetadataOf(const Module& module, std::string_view key) {
@@ -488,18 +522,38 @@ bool HasClassTargets(const Module& training) {
                      [&](ValueId v) { return graph.value(v).name == "correct"; });
 }
 
+size_t LossOutput(const Module& training) {
+  const std::optional<int64_t> output = NumberOf(training, kOutputKey);
+  return output.has_value() ? static_cast<size_t>(*output) : 0;
+}
+
+std::optional<int64_t> IgnoredClass(const Module& training) {
+  return NumberOf(training, kIgnoredKey);
+}
+
+int64_t CountTargets(const Batch& batch, std::optional<int64_t> ignored) {
+  if (batch.tensors.empty()) return 0;
+  const ConstTensor& target = batch.tensors.back();
+  const int64_t all = target.dims.elements();
+  if (!ignored.has_value() || target.dtype != DType::kI64) return all;
+  const auto labels = target.As<int64_t>();
+  return all - std::count(labels.begin(), labels.end(), *ignored);
+}
+
 int64_t OutputClasses(const Module& training) {
   const Result<size_t> eval = FindEntry(training, kEvalEntry);
   if (!eval.ok()) return 0;
   const Graph& graph = training.graphs[training.entries[*eval]];
-  const Type& scores = graph.value(graph.outputs[0]).type;
+  const size_t output = LossOutput(training);
+  if (output >= graph.outputs.size()) return 0;
+  const Type& scores = graph.value(graph.outputs[output]).type;
   return scores.rank_known && scores.rank() > 1 && IsKnown(scores.dims[1]) ? scores.dims[1] : 0;
 }
 
-bool HasProbabilities(const Graph& graph) {
-  if (graph.outputs.empty()) return false;
+bool HasProbabilities(const Graph& graph, size_t output) {
+  if (output >= graph.outputs.size()) return false;
   for (const Node& node : graph.nodes) {
-    if (!node.outputs.empty() && node.outputs[0] == graph.outputs[0])
+    if (!node.outputs.empty() && node.outputs[0] == graph.outputs[output])
       return node.domain.empty() && node.op == "Softmax";
   }
   return false;

@@ -32,9 +32,9 @@ struct OptimizerSpec {
   bool decays_vectors = false;
   double momentum = 0.9;  // momentum, nesterov, lars; rmsprop has its own
   double dampening = 0;
-  double beta1 = 0.9, beta2 = 0.999;       // adam, adamw, lamb
-  std::optional<double> epsilon;           // empty: PyTorch's default of the method
-  double alpha = 0.99;                     // rmsprop
+  double beta1 = 0.9, beta2 = 0.999;  // adam, adamw, lamb
+  std::optional<double> epsilon;      // empty: PyTorch's default of the method
+  double alpha = 0.99;                // rmsprop
   double rmsprop_momentum = 0;
   bool centered = false;                   // rmsprop
   double rate_decay = 0, initial_sum = 0;  // adagrad
@@ -54,8 +54,10 @@ struct ParameterGroup {
 
 // Gradients are computed of the loss times a factor, so that small ones do not vanish in f16, and
 // divided by it again. A dynamic factor halves when a gradient is not finite, in which case the
-// update is skipped, and doubles after `growth_interval` updates without that.
+// update is skipped, and doubles after `growth_interval` updates without that. A run ends where it
+// would become smaller than kSmallest: then it is not the scale that is wrong.
 struct LossScale {
+  static constexpr double kSmallest = 1.0 / 16384;
   double initial = 1;
   bool dynamic = false;
   double growth = 2, backoff = 0.5;
@@ -67,7 +69,7 @@ struct TrainingSpec {
   // Cross-entropy: the target is a distribution with the shape of the scores, not a class.
   bool target_is_distribution = false;
   std::vector<double> class_weights;  // cross-entropy: one for each class, or none
-  size_t output = 0;  // of the model, that the loss compares with the target
+  size_t output = 0;                  // of the model, that the loss compares with the target
   OptimizerSpec optimizer;
   std::vector<std::string> frozen;     // patterns of parameters that stay constants
   std::vector<ParameterGroup> groups;  // the first that matches counts

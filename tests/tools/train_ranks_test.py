@@ -101,8 +101,9 @@ class TrainRanks(ToolCase):
         self.data("other", train=60)
         # The second rank is given other data, or another model.
         for what, option in (("training data", f"--data {self.path('other')}"), ("model, optimizer or options", "--optimizer adam"),
-                             ("command line", "--seed 5")):
-            with self.subTest(what):
+                             ("command line", "--seed 5"), ("command line", "--augment crop:8:2"), ("command line", "--corrupt skip"),
+                             ("command line", "--keep 3")):
+            with self.subTest(option):
                 script = f'[ "$MSRT_RANK" = 1 ] && exec "$@" {option} || exec "$@"'
                 done = self.train(*self.launch(2), "sh", "-c", script, "sh", output="differs", code=1)
                 self.assertIn(f"rank 1 of group 'world' has another {what} than rank 0", done.stderr)

@@ -7,6 +7,7 @@ import csv
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -109,6 +110,17 @@ class Train(ToolCase):
             done = self.train(*more, output=output, epochs=20)
             self.assertGreaterEqual(self.report(output)["accuracy"], 0.7, done.stdout)
 
+    def test_evaluations_have_the_loss_of_the_training(self):
+        self.digits(60, 60)
+        shutil.copy(self.path("train_images.npy"), self.path("test_images.npy"))
+        shutil.copy(self.path("train_labels.npy"), self.path("test_labels.npy"))
+        for loss in ("cross-entropy", "mse", "l1", "huber", "bce"):
+            with self.subTest(loss):
+                # With so small a rate and all samples in one batch, both see the same weights.
+                self.train("--loss", loss, "--batch", "60", "--lr", "1e-12", output=loss, epochs=1)
+                report = self.report(loss)
+                self.assertAlmostEqual(report["eval_loss"], report["loss"], delta=1e-4 * report["loss"])
+
     def test_runs_are_repeatable(self):
         self.digits()
         self.train("--data-threads", "0", output="a", epochs=1)
@@ -170,9 +182,14 @@ class Train(ToolCase):
                 (("--schedule", "sometimes"), "sometimes"),
                 (("--size", "big"), "--size"),
                 (("--loss-scale", "-1"), "--loss-scale"),
-                (("--model", "missing.msrt"), "missing.msrt")):
+                (("--model", "missing.msrt"), "missing.msrt"),
+                (("--model", "net.onnx"), "msconvert net.onnx net.msrt --train"),
+                (("--model", "net.mindir"), "msconvert net.mindir net.msrt --train")):
             done = self.train(*more, code=2)
             self.assertIn(part, done.stderr)
+        done = self.run_tool("msrun", "train", "--model", "zoo:lenet", "--data", self.path(""), "--early-stop", "2", "--output", self.path("x"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--early-stop 2 needs --eval", done.stderr)
         done = self.run_tool("msrun", "train", "--model", "zoo:lenet", "--data", self.path(""), "--output", self.path("x"))
         self.assertEqual(done.returncode, 1)  # pictures of 8 x 8 are too small for LeNet
 
@@ -182,6 +199,18 @@ class Train(ToolCase):
         self.assertIn("--resume", self.train(epochs=1, code=2).stderr)
         self.train("--resume", epochs=2)
         self.assertIn("batch", self.train("--resume", "--batch", "7", epochs=3, code=1).stderr)
+
+    def test_models_for_inference_are_named(self):
+        self.digits(64, 10)
+        for option, warns in (((), True), (("--train",), False)):
+            self.must("msconvert", "zoo:resnet18", self.path("net.msrt"), "--image", "32", "--width", "8", "--classes", "10", *option)
+            folder = self.path("")
+            onnx.write_npy(self.path("train_images.npy"), (16, 3, 32, 32), [7] * (16 * 3 * 32 * 32), "|u1", "B")
+            onnx.write_npy(self.path("train_labels.npy"), (16,), [i % 10 for i in range(16)], "<i8", "q")
+            done = self.run_tool("msrun", "train", "--model", self.path("net.msrt"), "--data", folder, "--batch", "16", "--epochs", "1", "--output",
+                                 self.path(f"run{warns}"))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual("msconvert --train" in done.stderr, warns, done.stderr)
 
     def test_nan_stops_with_the_step(self):
         self.digits(64, 10)

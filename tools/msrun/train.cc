@@ -101,9 +101,27 @@ struct TrainRun {
   std::shared_ptr<const Environment> environment;
   std::unique_ptr<DataLoader> data, eval;
   std::unique_ptr<Trainer> trainer;
-  bool probabilities = false;
+  ClassLoss class_loss;   // of evaluations
   size_t parameters = 0;  // numbers in all parameters
 };
+
+// The loss that the model is trained with, so that both have one curve; cross-entropy without
+// weights and smoothing.
+ClassLoss ClassLossOf(const LossSpec& spec, bool probabilities) {
+  using Kind = ClassLoss::Kind;
+  switch (spec.kind) {
+    case LossKind::kMeanSquares:
+      return {Kind::kMeanSquares};
+    case LossKind::kMeanAbsolute:
+      return {Kind::kMeanAbsolute};
+    case LossKind::kHuber:
+      return {Kind::kHuber, spec.delta};
+    case LossKind::kBinaryCrossEntropyWithLogits:
+      return {Kind::kBinaryCrossEntropyWithLogits};
+    default:
+      return {probabilities ? Kind::kCrossEntropyOfProbabilities : Kind::kCrossEntropy};
+  }
+}
 
 // Ranks that were started with different options or files would compute different steps.
 Status CheckSameRun(const TrainArguments& a, const TrainRun& run, const TrainRanks& ranks) {
@@ -116,9 +134,13 @@ Status CheckSameRun(const TrainArguments& a, const TrainRun& run, const TrainRan
                                        "give all ranks the same files for --data"));
   MSRT_RETURN_IF_ERROR(ranks.CheckSame("evaluation data", text_of(run.eval.get()),
                                        "give all ranks the same files for --eval"));
-  const std::string options = StrCat(
-      a.batch, " ", a.epochs, " ", a.seed, " ", a.rate, " ", a.schedule, " ", a.normalize_text, " ",
-      a.checkpoint_every, " ", a.early_stop, " ", a.resume, " ", a.has_fixed_sums(ranks.size()));
+  // All that changes batches, steps or where the run ends.
+  const std::string options =
+      StrCat(a.batch, " ", a.epochs, " ", a.seed, " ", a.rate, " ", a.schedule, " ", a.rows, "x",
+             a.cols, " ", a.augment_text, " ", a.normalize_text, " ", a.windows.rows, "x",
+             a.windows.cols, " ", a.windows.windows, " ", static_cast<int>(a.bad_samples), " ",
+             a.checkpoint_every, " ", a.keep, " ", a.early_stop, " ", a.resume, " ",
+             a.has_fixed_sums(ranks.size()), " ", a.common.accuracy, " ", a.common.delegates);
   return ranks.CheckSame("command line", options, "start all ranks with the same options");
 }
 
@@ -133,7 +155,8 @@ Result<TrainRun> PrepareTraining(const TrainArguments& a, const TrainRanks& rank
   }
   MSRT_RETURN_IF_ERROR(CheckSameRun(a, run, ranks));
   MSRT_ASSIGN_OR_RETURN(Module model, ModelFor(a, *run.data));
-  run.probabilities = HasProbabilities(model.main());
+  WarnAboutInferenceForm(model, a.common.model, run.environment->log);
+  run.class_loss = ClassLossOf(a.spec.loss, HasProbabilities(model.main()));
   model.metadata.emplace_back("normalize", a.normalize_text);
   std::string classes;
   for (const std::string& name : run.data->source().class_names())
@@ -350,7 +373,7 @@ Status RunRank(const TrainArguments& a, const TrainRanks& ranks) {
   setup.trainer = run.trainer.get();
   setup.ranks = ranks;
   setup.fixed_sums = a.has_fixed_sums(ranks.size());
-  setup.probabilities = run.probabilities;
+  setup.class_loss = run.class_loss;
   setup.stop = &stop_requested;
   setup.environment = run.environment;
   TrainLines lines(a);

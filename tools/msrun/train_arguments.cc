@@ -30,7 +30,7 @@ Example:
 
 // The options as text, before they are checked.
 struct TrainTexts {
-  std::string size, optimizer = "momentum:0.9", loss = "cross-entropy", loss_scale = "1", augment;
+  std::string size, optimizer = "momentum:0.9", loss = "cross-entropy", loss_scale = "1";
   std::string corrupt = "refuse", window;
 };
 
@@ -76,7 +76,7 @@ void AddDataOptions(CLI::App* app, TrainArguments* a, TrainTexts* t) {
   app->add_option("--batch", a->batch, "samples of a step, over all ranks")
       ->check(CLI::Range(1, 1 << 20));
   app->add_option("--size", t->size, "N or RxC: the size of pictures, after augmentation");
-  app->add_option("--augment", t->augment, "changes of training pictures, see below");
+  app->add_option("--augment", a->augment_text, "changes of training pictures, see below");
   app->add_option("--normalize", a->normalize_text,
                   "'mean=123.7,116.3,103.5 std=58.4,57.1,57.4', 'scale=1/255' or none");
   app->add_option("--corrupt", t->corrupt, "pictures that cannot be read: refuse, or skip them")
@@ -152,13 +152,16 @@ Status ReadTexts(const TrainTexts& t, TrainArguments* a) {
       return InvalidArgument("--loss-scale '", t.loss_scale, "' must be a number like 1024, or ",
                              "dynamic");
   }
-  MSRT_ASSIGN_OR_RETURN(a->augmentation, ParseAugmentation(t.augment));
+  MSRT_ASSIGN_OR_RETURN(a->augmentation, ParseAugmentation(a->augment_text));
   if (a->normalize_text == "none") a->normalize_text.clear();
   MSRT_ASSIGN_OR_RETURN(a->normalization, ParseNormalization(a->normalize_text));
   // Labels that are ignored come from label images, and from pixels that a rotation moves in.
   a->spec.target_is_distribution = a->augmentation.mixup > 0;
   if (a->has_class_targets()) a->spec.loss.ignore_index = kIgnoredLabel;
   a->bad_samples = t.corrupt == "skip" ? BadSamples::kSkip : BadSamples::kRefuse;
+  if (a->early_stop != 0 && a->eval.empty())
+    return InvalidArgument("--early-stop ", a->early_stop,
+                           " needs --eval: it compares evaluations");
   if (a->sums == "fixed" && a->common.accuracy == "fast")
     return InvalidArgument("--sums fixed needs --accuracy exact, which it sets; leave out ",
                            "--accuracy fast, or use --sums any");
@@ -168,6 +171,10 @@ Status ReadTexts(const TrainTexts& t, TrainArguments* a) {
 
 Status CheckTrainFiles(const TrainArguments& a) {
   namespace fs = std::filesystem;
+  const std::string stem = fs::path(a.common.model).stem().string();
+  if (a.common.model.ends_with(".onnx") || a.common.model.ends_with(".mindir"))
+    return InvalidArgument("model '", a.common.model, "' must be converted first: msconvert ",
+                           a.common.model, " ", stem, ".msrt --train");
   if (!IsZooName(a.common.model) && !fs::is_regular_file(a.common.model))
     return NotFound("model '", a.common.model,
                     "': there is no such file; networks that are built in are zoo:NAME");

@@ -17,6 +17,7 @@ struct TrainArguments {
   TrainingSpec spec;
   double rate = 0.01;
   std::string schedule = "constant";  // ParseSchedule; its steps depend on the data
+  std::string augment_text;
   Augmentation augmentation;
   std::string normalize_text = "scale=1/255";
   Normalization normalization;
