@@ -380,11 +380,11 @@ Status RunRank(const TrainArguments& a, const TrainRanks& ranks) {
   setup.on_step = [&](const TrainProgress& progress) { lines.ShowStep(progress); };
   setup.on_epoch = [&](const EpochRow& row) { lines.PrintEpoch(row); };
   setup.on_resume = [&](const DataPosition& position) {
-    if (prints)
-      std::printf("resumed    at step %lld, batch %lld of epoch %lld\n",
-                  static_cast<long long>(run.trainer->steps()),
-                  static_cast<long long>(position.batch),
-                  static_cast<long long>(position.epoch + 1));
+    if (!prints) return;
+    std::printf("resumed    at step %lld, batch %lld of epoch %lld\n",
+                static_cast<long long>(run.trainer->steps()),
+                static_cast<long long>(position.batch), static_cast<long long>(position.epoch + 1));
+    std::fflush(stdout);
   };
   CatchInterrupts();
   MSRT_ASSIGN_OR_RETURN(const TrainOutcome outcome, Train(setup));
