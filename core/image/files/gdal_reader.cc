@@ -1,8 +1,10 @@
 #include "core/image/files/gdal_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 
+#include "core/base/checked_math.h"
 #include "core/base/utf8.h"
 #include "core/image/files/installed_library.h"
 #include "core/image/files/projection_keys.h"
@@ -173,9 +175,7 @@ class GdalBlockReader final : public BlockReader {
     MSRT_RETURN_IF_ERROR(CheckImageInfo(info_));
     info_.geo = Rescaled(info_.geo, 0, 0, full_height / static_cast<double>(info_.height),
                          full_width / static_cast<double>(info_.width));
-    SetLayout();
-    CacheLimit::Add(cache_bytes_);
-    return OkStatus();
+    return SetLayout(options.max_block_bytes);
   }
 
   Status ReadBlock(const BlockIndex& index, std::span<std::byte> out) override {
@@ -228,24 +228,30 @@ class GdalBlockReader final : public BlockReader {
   }
 
   // A multiple of GDAL's own blocks, which it keeps in its own cache.
-  void SetLayout() {
+  Status SetLayout(int64_t max_block_bytes) {
     int cols = 0, rows = 0;
     GetGdal().block_size(GetGdal().band(dataset_, 1), &cols, &rows);
+    cols = std::max(cols, 1), rows = std::max(rows, 1);
+    // GDAL decodes whole blocks, in all bands together where it must.
+    MSRT_RETURN_IF_ERROR(CheckBlockLayout(info_, {rows, cols, false, false}, max_block_bytes));
     const auto choose = [](int64_t block, int64_t extent) {
-      block = std::max<int64_t>(block, 1);
-      if (block < kMinBlock) block *= CeilDivide(kMinBlock, block);
+      if (block < kMinBlock) block *= CeilDiv(kMinBlock, block);
       return std::min({block, kMaxBlock, extent});
     };
     layout_ = {choose(rows, info_.height), choose(cols, info_.width), true, false};
-    // One row of our blocks, in all bands, because GDAL decodes the bands of a pixel together.
-    const int64_t down = CeilDivide(layout_.rows, std::max(rows, 1)) +
-                         (layout_.rows % std::max(rows, 1) == 0 ? 0 : 1);
-    const int64_t across = CeilDivide(info_.width, std::max(cols, 1));
-    cache_bytes_ = down * rows * across * cols * info_.channels * ElementBytes(info_.dtype);
+    // What a row of our blocks touches, in all bands.
+    const int64_t down = CeilDiv(layout_.rows, rows) + (layout_.rows % rows == 0 ? 0 : 1);
+    const int64_t across = CeilDiv(info_.width, cols);
+    const std::array<int64_t, 4> block{rows, cols, info_.channels, ElementBytes(info_.dtype)};
+    int64_t bytes;
+    if (!CheckedProduct(block, &bytes) || !CheckedMul(bytes, across, &bytes) ||
+        !CheckedMul(bytes, down, &bytes))
+      return LimitExceeded("one row of its tiles is larger than any memory");
     constexpr int64_t kMinCache = 1 << 20;
-    cache_bytes_ = std::max(cache_bytes_, kMinCache);
+    cache_bytes_ = std::max(bytes, kMinCache);
+    CacheLimit::Add(cache_bytes_);
+    return OkStatus();
   }
-  static int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
   Handle dataset_ = nullptr;
   int type_ = 0;

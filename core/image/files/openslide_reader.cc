@@ -69,10 +69,10 @@ class SlideBlockReader final : public BlockReader {
 
   Status Open(const std::string& path, const CodecOptions& options) {
     const OpenSlide& api = GetOpenSlide();
-    if (options.page != 0)
-      return NotFound("there is no page ", options.page, ": a slide has page 0 alone");
     if (api.detect_vendor(path.c_str()) == nullptr)
       return InvalidArgument("OpenSlide does not recognise the file");
+    if (options.page != 0)
+      return NotFound("there is no page ", options.page, ": a slide has page 0 alone");
     slide_ = api.open(path.c_str());
     if (slide_ == nullptr) return InvalidArgument("OpenSlide does not recognise the file");
     MSRT_RETURN_IF_ERROR(Check());
