@@ -647,6 +647,9 @@ typedef struct msrt_image_config {
   void (*progress)(void* user, const msrt_image_progress* progress);
   void* progress_user;
   const msrt_model_config* model_config; /* NULL: the defaults; accuracy is always exact */
+  /* With `read`: a text that differs for images that differ, such as a name and a time of change.
+   * `resume` requires it, because the pixels that `read` returns are not compared. NULL: none. */
+  const char* source_identity;
 } msrt_image_config;
 
 /* Opens the image, compiles the model for it and plans the work; writes no file. */

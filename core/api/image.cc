@@ -106,6 +106,7 @@ Result<JobOptions> OptionsOf(const msrt_image_config& config, const Environment&
     options.input.path = config.image;
   } else {
     MSRT_ASSIGN_OR_RETURN(options.input.source, SourceOf(config));
+    if (config.source_identity != nullptr) options.input.identity = config.source_identity;
   }
   options.input.open.level = config.level;
   options.input.open.page = config.page;

@@ -280,6 +280,8 @@ TEST_F(Images, ConfigsAreRefusedWithTheReason) {
   Refused(MSRT_INVALID_ARGUMENT, "there is no band 3");
   config_ = good, config_.output_count = 0;
   Refused(MSRT_INVALID_ARGUMENT, "no output");
+  config_ = good, config_.resume = 1;
+  Refused(MSRT_INVALID_ARGUMENT, "its source has an identity");
   config_ = good, config_.read = nullptr;
   Refused(MSRT_INVALID_ARGUMENT, "config.read are both NULL");
   config_ = good, config_.model = "/no/such/model.msrt";

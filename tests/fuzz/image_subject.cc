@@ -10,6 +10,8 @@
 #include <random>
 
 #include "core/base/io.h"
+#include "core/image/files/block_source.h"
+#include "core/image/files/gdal_reader.h"
 #include "core/image/files/image_source.h"
 
 namespace msrt::testing {
@@ -79,6 +81,27 @@ bool FuzzImage(std::span<const std::byte> bytes) {
     options.level = 0;
     source = OpenImage(file.path(), options);
   }
+  if (!source.ok()) {
+    RequireGoodError(source.status());
+    return false;
+  }
+  return ReadSome(**source);
+}
+
+bool FuzzGdalImage(std::span<const std::byte> bytes) {
+  const MemoryFile file(bytes);
+  const std::string path = file.path();
+  constexpr int64_t kMaxBlockBytes = 4 << 20;
+  const CodecOptions codec{bytes.size() % 3 == 0 ? 1 : 0, 0, kMaxBlockBytes};
+  auto reader = OpenGdalBlocks(path, codec);
+  if (!reader.ok()) {
+    RequireGoodError(reader.status());
+    return false;
+  }
+  OpenOptions options;
+  options.max_block_bytes = kMaxBlockBytes;
+  auto source = MakeBlockSource(
+      path, *std::move(reader), [path, codec] { return OpenGdalBlocks(path, codec); }, options);
   if (!source.ok()) {
     RequireGoodError(source.status());
     return false;

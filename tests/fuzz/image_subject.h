@@ -8,6 +8,9 @@ namespace msrt::testing {
 // Opens the bytes by their contents and reads some windows. Returns whether all were read.
 bool FuzzImage(std::span<const std::byte> bytes);
 
+// The same with GDAL, whatever the format.
+bool FuzzGdalImage(std::span<const std::byte> bytes);
+
 // The files of tests/data/images that end in `extension`.
 std::vector<FuzzFile> ImageSeeds(const char* extension);
 

@@ -40,6 +40,13 @@ class Image(ModelCase):
         msrt.run_image(self.model, self.path("in.npy"), self.path("out.npy"), classes=True, overwrite=True)
         np.testing.assert_array_equal(np.load(self.path("out.npy"))[0], want.argmax(axis=0))
 
+    def test_arrays_are_resumed_with_an_identity(self):
+        """Their pixels are not compared."""
+        with self.assertRaisesRegex(msrt.InvalidArgumentError, "has an identity"):
+            msrt.ImageJob(self.model, self.image, self.path("out.npy"), resume=True)
+        msrt.run_image(self.model, self.image, self.path("out.npy"), resume=True, identity="one")
+        np.testing.assert_array_equal(np.load(self.path("out.npy")), self.whole(self.image.astype(np.float32))["scores"][0])
+
     def test_ranks_have_the_bits_of_the_whole(self):
         want = self.whole(self.image.astype(np.float32))["scores"][0]
         for executor in ("halo", "stream", "tiles"):

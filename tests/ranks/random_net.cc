@@ -116,14 +116,25 @@ class Drawing {
   }
   ValueId Resize(ValueId x) {
     const char* const kModes[] = {"nearest", "linear", "cubic"};
-    const char* const kCoordinates[] = {"half_pixel", "align_corners", "asymmetric",
-                                        "pytorch_half_pixel", "half_pixel_symmetric"};
+    const char* const kCoordinates[] = {"half_pixel",           "align_corners",
+                                        "asymmetric",           "pytorch_half_pixel",
+                                        "half_pixel_symmetric", "tf_crop_and_resize"};
     const char* const kNearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
     const std::string mode = OneOf(kModes);
+    const std::string coordinates = OneOf(kCoordinates);
     AttrList attrs{{"mode", mode},
-                   {"coordinate_transformation_mode", std::string(OneOf(kCoordinates))},
+                   {"coordinate_transformation_mode", coordinates},
                    {"nearest_mode", std::string(OneOf(kNearest))}};
     if (mode != "nearest" && Pick(0, 3) == 0) attrs.Set("antialias", int64_t{1});
+    if (mode == "cubic" && Pick(0, 1) == 0) attrs.Set("cubic_coeff_a", -0.5);
+    if (mode != "nearest" && Pick(0, 3) == 0) attrs.Set("exclude_outside", int64_t{1});
+    if (coordinates == "tf_crop_and_resize") {
+      // Parts of the rows and columns, which may be mirrored or reach beyond the image.
+      constexpr double kBegins[] = {0, 0.2, -0.1, 0.9}, kEnds[] = {1, 0.7, 1.2, 0.1};
+      attrs.Set("roi", std::vector<double>{0, 0, OneOf(kBegins), OneOf(kBegins), 1, 1, OneOf(kEnds),
+                                           OneOf(kEnds)});
+      attrs.Set("extrapolation_value", 0.5);
+    }
     if (Pick(0, 1) == 0) {
       attrs.Set("sizes", Ints{DimsOf(x)[0], DimsOf(x)[1], Pick(2, 40), Pick(2, 30)});
     } else {

@@ -9,8 +9,8 @@ import onnx_file as onnx
 TYPES = {1: "B", 2: "s", 3: "H", 4: "I", 5: "II", 12: "d", 16: "Q"}
 
 
-def write_tiff(path, channels, rows, columns, pixels, no_data=None, rows_per_strip=16):
-    """8-bit, interleaved, in strips. `pixels` are channels x rows x columns."""
+def write_tiff(path, channels, rows, columns, pixels, no_data=None, rows_per_strip=16, more=None):
+    """8-bit, interleaved, in strips. `pixels` are channels x rows x columns, `more` further tags."""
     plane = rows * columns
     strips = []
     for first in range(0, rows, rows_per_strip):
@@ -20,6 +20,7 @@ def write_tiff(path, channels, rows, columns, pixels, no_data=None, rows_per_str
             277: ("H", [channels]), 278: ("I", [rows_per_strip]), 279: ("I", [len(s) for s in strips]), 284: ("H", [1])}
     if channels > 1:
         tags[338] = ("H", [0] * (channels - 1))
+    tags.update(more or {})
     if no_data is not None:
         tags[42113] = ("s", str(no_data).encode() + b"\0")
     offset, offsets = 8, []
@@ -32,7 +33,7 @@ def write_tiff(path, channels, rows, columns, pixels, no_data=None, rows_per_str
     for tag in sorted(tags):
         code, values = tags[tag]
         data = values if code == "s" else struct.pack(f"<{len(values)}{code}", *values)
-        kind = {"s": 2, "H": 3, "I": 4}[code]
+        kind = {"s": 2, "H": 3, "I": 4, "d": 12}[code]
         if len(data) <= 4:
             field = data.ljust(4, b"\0")
         else:

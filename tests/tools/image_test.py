@@ -321,8 +321,8 @@ class Image(ToolCase):
         rows, columns = 150, 84
         for i, (g, w) in enumerate(zip(got, want)):
             r, c = i % (rows * columns) // columns, i % columns
-            # The pixel of the image at the centre of the pixel of the result.
-            inside = content((2 * r + 1) * ROWS // (2 * rows), (2 * c + 1) * COLUMNS // (2 * columns))
+            # The centre is half a pixel above: a convolution that halves the rows is at every second row, and a resize between two.
+            inside = content(min(r, ROWS - 1), min(c, COLUMNS - 1))
             self.assertTrue(g == w if inside else math.isnan(g), (r, c, g, w))
 
     def test_mask_skips_regions_without_content(self):
@@ -395,6 +395,76 @@ class Image(ToolCase):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         self.refuse("File too large", self.model, source or self.npy("in.npy"), self.path(name), "--strip-rows", "2", "--sync", "0", *options,
                     out=name, preexec_fn=limit, restore_signals=False)
+
+    def test_wide_npy_in_tiles_takes_little_memory(self):
+        """Rows of the whole width are not kept until they are complete."""
+        rows, columns = 300, 24000
+        onnx.write_npy(self.path("wide.npy"), (3, rows, columns), [], "|u1", "B")
+        with open(self.path("wide.npy"), "ab") as f:
+            f.write(random.Random(3).randbytes(3 * rows * columns))
+        self.image(self.model, self.path("wide.npy"), self.path("one.npy"))
+        tiles = ("--executor", "tiles", "--tile", "260x64", "--threads", "1")
+
+        def peak(*arguments):
+            self.image(self.model, *arguments, *tiles, "--json", self.path("r.json"))
+            with open(self.path("r.json"), encoding="utf-8") as f:
+                return json.load(f)["peak_rss_bytes"]
+        process = peak(self.npy("in.npy"), self.path("small.npy"))
+        refused = self.image(self.model, self.path("wide.npy"), self.path("x.npy"), *tiles, "--memory", "1", code=1)
+        enough = int(refused.stderr.split("set the limit to ")[1].split()[0]) + (8 << 20)
+        # A row of these tiles has 125 MB.
+        self.assertLess(enough, 60 << 20)
+        self.assertLess(peak(self.path("wide.npy"), self.path("tiles.npy"), "--memory", str(enough)), process + (30 << 20))
+        self.assertEqual(self.read("tiles.npy"), self.read("one.npy"))
+        self.image(self.model, self.path("wide.npy"), self.path("halo.npy"), "--split", "2x2", "--executor", "halo")
+        self.assertEqual(self.read("halo.npy"), self.read("one.npy"))
+
+    def test_georeference_follows_the_layers(self):
+        if not CODECS:
+            return
+        scale, tie = 33550, 33922
+        geo = {scale: ("d", [10.0, 10.0, 0.0]), tie: ("d", [0.0, 0.0, 0.0, 500000.0, 4600000.0, 0.0])}
+        source = self.tiff("geo.tif", more=geo)
+        # 149 rows become 150, of the same size; a resize between rows begins half a row above.
+        self.image(self.model, source, self.path("out.tif"), "--output", "features=" + self.path("features.tif"))
+        tags = files.read_tiff(self.path("out.tif"))[0][0]
+        self.assertEqual(tags[scale], (10.0, 10.0, 0.0))
+        self.assertEqual(tags[tie], (0, 0, 0, 499995.0, 4600005.0, 0))
+        tags = files.read_tiff(self.path("features.tif"))[0][0]
+        self.assertEqual(tags[scale], (20.0, 20.0, 0.0))
+        self.assertEqual(tags[tie], (0, 0, 0, 499995.0, 4600005.0, 0))
+        # Without pads the first pixel is the third one of the image.
+        nodes = [onnx.node("Conv", ["x", "w"], ["y"], kernel_shape=[5, 5])]
+        valid = onnx.model(onnx.graph(nodes, [onnx.value("x", [1, 3, "h", "w"])], [onnx.value("y", [1, 2, "a", "b"])],
+                                      [files.weights("w", [2, 3, 5, 5], 1)]))
+        self.image(self.converted("valid", valid), source, self.path("valid.tif"))
+        tags = files.read_tiff(self.path("valid.tif"))[0][0]
+        self.assertEqual((tags[257][0], tags[256][0]), (ROWS - 4, COLUMNS - 4))
+        self.assertEqual(tags[scale], (10.0, 10.0, 0.0))
+        self.assertEqual(tags[tie], (0, 0, 0, 500020.0, 4599980.0, 0))
+
+    def test_no_space_left_is_an_error_and_can_be_resumed(self):
+        """The same with a file system that is full."""
+        disk = self.path("disk")
+        os.mkdir(disk)
+        mounted = shutil.which("mount") and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "none", disk], check=False,
+                                                           capture_output=True).returncode == 0
+        if not mounted:
+            self.skipTest("a file system cannot be mounted here; test_full_disk_is_an_error_and_can_be_resumed limits the file instead")
+        try:
+            want = self.whole([float(p) for p in PIXELS])
+            for name in ["out.npy"] + (["out.tif"] if CODECS else []):
+                out, options = os.path.join("disk", name), ("--strip-rows", "2", "--sync", "0", "--executor", "stream")
+                self.refuse("No space left on device", self.model, self.npy("in.npy"), self.path(out), *options, out=out)
+                self.assertTrue(os.path.exists(self.path(out + ".part")))
+                subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
+                self.image(self.model, self.path("in.npy"), self.path(out), *options, "--resume")
+                got = onnx.read_npy(self.path(out))[1] if name == "out.npy" else files.read_tiff(self.path(out))[0][1]
+                self.assertEqual(got, want, name)
+                os.remove(self.path(out))
+                subprocess.run(["mount", "-o", "remount,size=128k", disk], check=True)
+        finally:
+            subprocess.run(["umount", disk], check=True)
 
     def test_full_disk_is_an_error_and_can_be_resumed(self):
         want = self.whole([float(p) for p in PIXELS])

@@ -2,6 +2,7 @@
 // sizes. Memory is counted by binding the pieces without running them.
 #pragma once
 
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -17,11 +18,17 @@ enum class ImageExecutor : uint8_t {
 };
 std::string_view ExecutorName(ImageExecutor executor);
 
+// The largest tile that is chosen, in rows and columns of an output.
+inline constexpr int64_t kMaxTile = 4096;
+
 struct ImagePlanOptions {
   size_t memory_limit_bytes = 0;  // 0: half of the machine's memory
   // Memory that the caller holds meanwhile, such as the decoded blocks of a file; counts against
   // the limit.
   size_t caller_bytes = 0;
+  // Returns what the caller needs besides to write the outputs in strips of `rows`, or in tiles of
+  // `rows` x `columns`. Null: nothing.
+  std::function<size_t(ImageExecutor executor, int64_t rows, int64_t columns)> writer_bytes = {};
   ImageExecutor executor = ImageExecutor::kAuto;
   int64_t strip_rows = 0;                   // of the output; 0: chosen
   int64_t tile_rows = 0, tile_columns = 0;  // of the output; 0: chosen
@@ -37,9 +44,11 @@ struct ImagePlanOptions {
 struct PhasePlan {
   StreamPhase phase;
   ImageExecutor executor = ImageExecutor::kStream;
-  int64_t rows = 0;         // of a strip or tile
-  int64_t columns = 0;      // of a tile
-  size_t piece_bytes = 0;   // arena, retained rows, parts of the image and of the targets
+  int64_t rows = 0;     // of a strip or tile
+  int64_t columns = 0;  // of a tile
+  // Arena, retained rows, parts of the image and of the targets, and what writing the outputs
+  // takes.
+  size_t piece_bytes = 0;
   size_t stored_bytes = 0;  // whole values for this phase and later ones, the targets included
 };
 
@@ -60,21 +69,5 @@ size_t KernelScratchBytes(size_t limit);
 // suffice, if nothing fits.
 Result<ImagePlan> PlanImage(const PieceRunner& runner, size_t weight_bytes,
                             const ImagePlanOptions& options);
-
-// The tiles of a phase in order; those of a stored value are cut along its rows only.
-class TileSchedule {
- public:
-  TileSchedule(const PieceRunner& runner, const StreamPhase& phase, int64_t rows, int64_t columns);
-  int64_t tile_count() const { return down_ * across_; }
-  std::vector<ValueBox> targets(int64_t tile) const;
-
- private:
-  const PieceRunner& runner_;
-  const StreamPhase& phase_;
-  int64_t rows_, columns_, all_columns_ = 1, down_, across_;
-};
-
-// Returns the bytes of a box of the value, dense.
-size_t BytesOfBox(const PieceRunner& runner, ValueId value, const Box& box);
 
 }  // namespace msrt

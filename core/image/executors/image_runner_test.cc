@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/image/executors/image_coordinates.h"
 #include "core/image/executors/stream_model.h"
 #include "core/image/executors/stream_rows.h"
 #include "core/image/executors/stream_testing.h"
@@ -132,6 +133,64 @@ TEST(ImageMemory, LimitIsKeptOrRefusedWithTheAmountThatSuffices) {
   }
 }
 
+// A network whose pieces have many shapes: rows of the second stride begin at any place, and what
+// is added at the end is retained for long.
+Module UnevenNetwork() {
+  Layers net;
+  net.Conv(3, 8, 1, 1);
+  const ValueId early = net.x;
+  net.Conv(8, 16, 2, 1).Conv(16, 16, 2, 1).Conv(16, 16, 2, 3).Conv(16, 16, 1, 3);
+  net.Op("Resize", {}, {{"mode", std::string("linear")}, {"sizes", Ints{1, 16, 301, 202}}});
+  net.Conv(16, 8, 1, 1).Op("Add", {early});
+  return net.Op("Resize", {}, {{"mode", std::string("linear")}, {"sizes", Ints{1, 8, 391, 263}}})
+      .Finish();
+}
+
+// What the plan counts without its reserve for scratch memory, of which the kernels here need less.
+size_t CountedBytes(const ImagePlan& plan) {
+  constexpr size_t kScratch = 128 << 10;
+  return plan.peak_bytes - KernelScratchBytes(plan.limit_bytes) + kScratch;
+}
+
+TEST(ImageMemory, PlanCoversARunThatBeginsAnywhere) {
+  const auto model = Compiled(UnevenNetwork(), 301, 202);
+  ASSERT_NE(model, nullptr);
+  const ConstTensor image = RandomImage({1, 3, 301, 202}, 1);
+  for (const int64_t rows : {3, 17, 64}) {
+    const ImagePlanOptions options{
+        .executor = ImageExecutor::kStream, .strip_rows = rows, .skips = true};
+    for (int64_t begin = 0; begin < 391; begin += rows) {
+      for (const int64_t end : {begin + rows, begin + 2 * rows, int64_t{391}}) {
+        // They take long.
+        if ((end == 391 || rows == 3) && begin % (rows * 11) != 0) continue;
+        auto runner = ImageRunner::Create(model, options);
+        ASSERT_TRUE(runner.ok()) << runner.status().message();
+        const auto result = RunImage(**runner, image, {}, [&](const Box& box) {
+          return box[2].begin >= begin && box[2].begin < end;
+        });
+        ASSERT_TRUE(result.status.ok()) << result.status.message();
+        EXPECT_LE(result.report.peak_bytes, CountedBytes((*runner)->plan()))
+            << "strips of " << rows << ", rows " << begin << " to " << end;
+      }
+    }
+  }
+}
+
+TEST(ImageMemory, PlanCoversEachTile) {
+  const auto model = Compiled(UnevenNetwork(), 301, 202);
+  ASSERT_NE(model, nullptr);
+  const ConstTensor image = RandomImage({1, 3, 301, 202}, 1);
+  for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{{19, 23}, {30, 7}}) {
+    const ImagePlanOptions options{
+        .executor = ImageExecutor::kTiles, .tile_rows = rows, .tile_columns = columns};
+    auto runner = ImageRunner::Create(model, options);
+    ASSERT_TRUE(runner.ok()) << runner.status().message();
+    const ImageResult result = RunImage(**runner, image);
+    ASSERT_TRUE(result.status.ok()) << result.status.message();
+    EXPECT_LE(result.report.peak_bytes, CountedBytes((*runner)->plan()));
+  }
+}
+
 TEST(ImageMemory, StatisticsTakeAnExtraPassAndLittleMemory) {
   Layers net;
   net.Conv(3, 8, 1, 1);
@@ -209,6 +268,82 @@ TEST(ImageRows, NarrowStripsReadWhatTheyRetain) {
     for (const ValueBox& r : strip.retains) held[r.value] = r.box;
   }
   EXPECT_FALSE(held.empty());
+}
+
+// Where the rows of the output of a network on 149 x 83 pixels are.
+AxisCoordinates RowsOf(Layers& net) {
+  const auto runner = Pieces(net.Finish(), 149, 83);
+  if (runner == nullptr) return {0, 0};
+  return OutputCoordinates(*runner)[0].rows;
+}
+
+AttrList Kernel(int64_t size, int64_t stride) {
+  return {{"kernel_shape", Ints{size, size}}, {"strides", Ints{stride, stride}}};
+}
+
+AttrList Scales(const char* mode, const char* coordinates, double scale) {
+  return {{"mode", std::string(mode)},
+          {"coordinate_transformation_mode", std::string(coordinates)},
+          {"nearest_mode", std::string("floor")},
+          {"scales", std::vector<double>{1, 1, scale, scale}}};
+}
+
+TEST(ImageCoordinates, FollowStridesAndPads) {
+  const auto near = [](AxisCoordinates got, double scale, double offset) {
+    EXPECT_NEAR(got.scale, scale, 1e-12);
+    EXPECT_NEAR(got.offset, offset, 1e-9);
+  };
+  Layers same;
+  near(RowsOf(same.Conv(3, 4, 1, 2)), 1, 0);
+  Layers valid;
+  near(RowsOf(valid.Op("MaxPool", {}, Kernel(5, 1)).Op("MaxPool", {}, Kernel(3, 1))), 1, 3);
+  // 149 rows become 75 and 150, none of which is 149 / 2 or 149.
+  Layers halved;
+  near(RowsOf(halved.Conv(3, 4, 2, 1)), 2, 0);
+  Layers resized;
+  near(RowsOf(resized.Conv(3, 4, 2, 1).Op("Resize", {}, Scales("linear", "half_pixel", 2))), 1,
+       -0.5);
+  Layers pooled;
+  near(RowsOf(pooled.Op("MaxPool", {}, Kernel(2, 2))
+                  .Op("Resize", {}, Scales("nearest", "asymmetric", 2))),
+       1, 0);
+  Layers linear;
+  near(RowsOf(linear.Op("MaxPool", {}, Kernel(2, 2))
+                  .Op("Resize", {}, Scales("linear", "half_pixel", 2))),
+       1, 0);
+  Layers padded;
+  near(RowsOf(padded.Op(
+           "Pad", {}, {{"mode", std::string("reflect")}, {"pads", Ints{0, 0, 5, 0, 0, 0, 2, 0}}})),
+       1, -5);
+  Layers sliced;
+  near(RowsOf(sliced.Op(
+           "Slice", {},
+           {{"starts", Ints{9}}, {"ends", Ints{100}}, {"axes", Ints{2}}, {"steps", Ints{3}}})),
+       3, 9);
+  Layers blocks;
+  blocks.Conv(3, 8, 2, 1).Op("DepthToSpace", {}, {{"blocksize", int64_t{2}}});
+  near(RowsOf(blocks), 1, -0.5);
+}
+
+TEST(ImageCoordinates, OfATransposedConvolutionAreThoseOfItsInverse) {
+  Layers net;
+  net.Op("MaxPool", {}, Kernel(2, 2));
+  const ValueId weight = net.graph().AddConstant("w", RandomImage({3, 2, 2, 2}, 3));
+  const AxisCoordinates rows = RowsOf(net.Op("ConvTranspose", {weight}, {{"strides", Ints{2, 2}}}));
+  EXPECT_NEAR(rows.scale, 1, 1e-12);
+  EXPECT_NEAR(rows.offset, 0, 1e-12);
+  EXPECT_NEAR(rows.Begin(), 0, 1e-12);
+}
+
+// The skip connection of the full resolution says where the pixels are.
+TEST(ImageCoordinates, OfTheFinestInputCount) {
+  Layers net;
+  net.Conv(3, 4, 1, 1);
+  const ValueId fine = net.x;
+  net.Op("GlobalAveragePool").Op("Mul", {fine});
+  const AxisCoordinates rows = RowsOf(net);
+  EXPECT_EQ(rows.scale, 1);
+  EXPECT_EQ(rows.offset, 0);
 }
 
 TEST(ImageRuns, EndWithTheErrorsOfTheCaller) {

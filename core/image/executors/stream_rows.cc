@@ -82,6 +82,7 @@ class RowScheduler {
       if (!again_) break;
     }
     if (again_) return Refuse(again_value_);
+    FindReach();
     FindRetained();
     return std::move(out_);
   }
@@ -252,6 +253,29 @@ class RowScheduler {
     if (!added) it->second = Hull(it->second, wide);
     again_ = true, again_value_ = v;
     return OkStatus();
+  }
+
+  // Requires that the strips' parts of the image are what each reads.
+  void FindReach() {
+    // By value: the last row of each strip that computed some, and the strip.
+    std::vector<std::vector<std::pair<int64_t, size_t>>> ends(graph_.value_count());
+    const auto reaches = [&](uint32_t v, int64_t row, size_t s) {
+      const auto from = std::upper_bound(ends[v].begin(), ends[v].end(), std::pair(row, SIZE_MAX));
+      if (from != ends[v].end())
+        out_.reach_ = std::max(out_.reach_, static_cast<int64_t>(s - from->second));
+    };
+    const auto ends_at = [&](uint32_t v, int64_t row, size_t s) {
+      if (ends[v].empty() || ends[v].back().first < row) ends[v].emplace_back(row, s);
+    };
+    const auto image_value = static_cast<uint32_t>(IndexOf(image()));
+    for (size_t s = 0; s < out_.strips_.size(); ++s) {
+      const RowSchedule::Strip& strip = out_.strips_[s];
+      for (const Rows& need : strip.needs) reaches(need.value, need.rows.begin, s);
+      for (const Rows& c : strip.computed) ends_at(c.value, c.rows.end, s);
+      if (strip.image.empty()) continue;
+      reaches(image_value, strip.image.begin, s);
+      ends_at(image_value, strip.image.end, s);
+    }
   }
 
   // Backwards: `first` is the first row of each value that a later strip reads.

@@ -33,6 +33,9 @@ class RowSchedule {
 
   size_t strip_count() const { return strips_.size(); }
   StreamStrip strip(size_t s) const;
+  // Returns the largest number of strips from one that computes rows, or reads rows of the image,
+  // to the last that reads them.
+  int64_t reach() const { return reach_; }
   // Returns the last strip that reads retained rows of the value, or -1.
   int64_t last_read(ValueId value) const { return last_read_[IndexOf(value)]; }
   // Strips with the same number take the same memory.
@@ -75,6 +78,7 @@ class RowSchedule {
   std::vector<Layers> layers_;      // by value
   std::vector<int64_t> last_read_;  // by value
   Box image_;                       // hull of all parts that are read
+  int64_t reach_ = 0;
 };
 
 // Returns the boxes of the phase's targets in strip `s` of `rows` rows of the first target.

@@ -45,8 +45,10 @@ struct ImageResult {
   int64_t read = 0;              // elements of the image
 };
 
+// `wanted`: of the first output; null: everything is.
 inline ImageResult RunImage(ImageRunner& runner, const ConstTensor& image,
-                            const ImageRunOptions& options = {}) {
+                            const ImageRunOptions& options = {},
+                            const std::function<bool(const Box&)>& wanted = {}) {
   ImageResult result;
   for (size_t o = 0; o < runner.graph().outputs.size(); ++o) {
     const Type& type = runner.output_type(o);
@@ -74,6 +76,10 @@ inline ImageResult RunImage(ImageRunner& runner, const ConstTensor& image,
     });
     return OkStatus();
   };
+  if (wanted)
+    io.wanted = [&](std::span<const ValueBox> boxes) -> Result<bool> {
+      return wanted(boxes[0].box);
+    };
   auto report = runner.Run(io, options);
   result.status = report.status();
   if (report.ok()) result.report = *std::move(report);

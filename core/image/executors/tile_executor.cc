@@ -1,6 +1,7 @@
 // Overlapping tiles: each tile of the targets is computed from the part of the image that it needs.
 #include "core/image/executors/image_runner_state.h"
 #include "core/image/executors/piece_counter.h"
+#include "core/image/executors/tile_schedule.h"
 
 namespace msrt {
 namespace {

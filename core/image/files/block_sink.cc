@@ -3,14 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
 
 #include "core/base/catch_as_status.h"
 #include "core/image/files/sink_journal.h"
+#include "core/image/files/unfinished_file.h"
 
 namespace msrt {
 namespace {
@@ -143,13 +142,7 @@ class BlockSink final : public ImageSink {
   }
 
   Status WriteWindow(const ImageWindow& asked, const ConstPixelBuffer& data) {
-    MSRT_ASSIGN_OR_RETURN(const ImageWindow window, CheckWindow(info_, asked));
-    if (window.channels != info_.channels)
-      return InvalidArgument("a window is written with all ", info_.channels, " channels, not ",
-                             window.channels);
-    if (data.dtype != info_.dtype)
-      return InvalidArgument("pixels are written as ", info_.dtype, ", not as ", data.dtype);
-    MSRT_RETURN_IF_ERROR(CheckBuffer(window, data));
+    MSRT_ASSIGN_OR_RETURN(const ImageWindow window, CheckPixels(info_, asked, data));
     std::vector<CompleteBlock> complete;
     {
       const std::lock_guard lock(mutex_);
@@ -357,11 +350,7 @@ class BlockSink final : public ImageSink {
     MSRT_RETURN_IF_ERROR(CheckComplete());
     MSRT_RETURN_IF_ERROR(Remember(store_->Complete()));
     MSRT_RETURN_IF_ERROR(Remember(store_->Sync()));
-    if (std::rename(PartPath(path_).c_str(), path_.c_str()) != 0)
-      return Remember(IoError("rename from '", PartPath(path_), "': ", std::strerror(errno)));
-    (void)unlink(JournalPath(path_).c_str());
-    SyncFolder(path_);
-    return OkStatus();
+    return Remember(RenameFinished(path_));
   }
 
   const std::string path_;
@@ -380,26 +369,7 @@ class BlockSink final : public ImageSink {
   Status failure_;
 };
 
-uint64_t JobHash(const ImageInfo& info, const CreateOptions& options) {
-  std::string text =
-      StrCat(options.job, " ", info.channels, " ", info.height, " ", info.width, " ", info.dtype,
-             " ", static_cast<int>(options.compression), " ", options.tile, " ", options.planar,
-             " ", static_cast<int>(options.big_tiff), " ", options.overviews, " ",
-             info.no_data.value_or(0), " ", info.no_data.has_value());
-  for (const PaletteEntry& entry : info.palette)
-    StrAppend(&text, " ", entry.red, ",", entry.green, ",", entry.blue);
-  return HashBytes(std::as_bytes(std::span(text.data(), text.size())));
-}
-
 }  // namespace
-
-std::string PartPath(const std::string& path) { return path + ".part"; }
-std::string JournalPath(const std::string& path) { return path + ".journal"; }
-
-void RemoveUnfinished(const std::string& path) {
-  (void)unlink(PartPath(path).c_str());
-  (void)unlink(JournalPath(path).c_str());
-}
 
 Result<std::unique_ptr<ImageSink>> MakeBlockSink(const std::string& path, const ImageInfo& info,
                                                  const CreateOptions& options,

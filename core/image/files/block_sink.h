@@ -11,9 +11,6 @@
 
 namespace msrt {
 
-std::string PartPath(const std::string& path);     // OUT.part
-std::string JournalPath(const std::string& path);  // OUT.journal
-
 // Opens the store on the unfinished file. `has_blocks` says that an earlier run left blocks in it,
 // which the sink restores next; else the store begins an empty file.
 using OpenStore = std::function<Result<std::unique_ptr<BlockStore>>(bool has_blocks)>;

@@ -69,10 +69,11 @@ class BlockSource final : public ImageSource {
         across_(CeilDiv(info_.width, layout_.cols)),
         down_(CeilDiv(info_.height, layout_.rows)),
         base_cache_bytes_(CacheLimit(options)),
+        readers_(layout_.sequential ? 1 : std::max(options.decoders, 1)),
+        library_bytes_(readers_ * reader->cache_bytes()),
         allowed_cache_bytes_(base_cache_bytes_),
         cache_(base_cache_bytes_),
-        pool_(std::move(reader), std::move(reopen),
-              layout_.sequential ? 1 : std::max(options.decoders, 1)) {}
+        pool_(std::move(reader), std::move(reopen), readers_) {}
 
   ~BlockSource() override {
     {
@@ -84,8 +85,10 @@ class BlockSource final : public ImageSource {
   }
 
   const ImageInfo& info() const override { return info_; }
-  int64_t cache_bytes() const override { return base_cache_bytes_; }
-  void AllowCache(int64_t bytes) override { allowed_cache_bytes_.store(bytes); }
+  int64_t cache_bytes() const override { return base_cache_bytes_ + library_bytes_; }
+  void AllowCache(int64_t bytes) override {
+    allowed_cache_bytes_.store(std::max(base_cache_bytes_, bytes - library_bytes_));
+  }
   int64_t block_rows() const override { return layout_.rows; }
   int64_t decoded_blocks() const override { return decoded_.load(); }
 
@@ -231,8 +234,10 @@ class BlockSource final : public ImageSource {
   const std::string name_;
   const ImageInfo info_;
   const BlockLayout layout_;
-  const int64_t across_, down_;  // the numbers of blocks
-  const int64_t base_cache_bytes_;
+  const int64_t across_, down_;     // the numbers of blocks
+  const int64_t base_cache_bytes_;  // of decoded blocks
+  const int readers_;
+  const int64_t library_bytes_;  // of all readers
   std::atomic<int64_t> allowed_cache_bytes_;
   BlockCache cache_;
   ReaderPool pool_;

@@ -1,10 +1,13 @@
 #include "core/image/files/gdal_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 
+#include "core/base/checked_math.h"
 #include "core/base/utf8.h"
 #include "core/image/files/installed_library.h"
+#include "core/image/files/projection_keys.h"
 
 namespace msrt {
 namespace {
@@ -36,6 +39,8 @@ struct Gdal {
   void (*reset_error)();
   void (*push_handler)(void (*)(int, int, const char*));
   void (*pop_handler)();
+  int64_t (*get_cache_max)();
+  void (*set_cache_max)(int64_t);
   bool ok = false;
 };
 
@@ -63,6 +68,8 @@ Gdal LoadGdal() {
   library.Find("CPLErrorReset", &gdal.reset_error);
   library.Find("CPLPushErrorHandler", &gdal.push_handler);
   library.Find("CPLPopErrorHandler", &gdal.pop_handler);
+  library.Find("GDALGetCacheMax64", &gdal.get_cache_max);
+  library.Find("GDALSetCacheMax64", &gdal.set_cache_max);
   gdal.ok = library.ok();
   if (gdal.ok) gdal.register_all();
   return gdal;
@@ -84,6 +91,21 @@ class QuietErrors {
   std::string message() const {
     const char* text = GetGdal().last_error();
     return text == nullptr || *text == '\0' ? "no reason given" : Printable(text);
+  }
+};
+
+// GDAL has one cache of decoded blocks for the process, by default of 5 % of the machine's memory.
+// While readers are open, it is limited to what they have counted.
+class CacheLimit {
+ public:
+  static void Add(int64_t bytes) {
+    const Gdal& gdal = GetGdal();
+    static std::mutex mutex;
+    static int64_t total = 0, before = 0;
+    const std::lock_guard lock(mutex);
+    if (total == 0) before = gdal.get_cache_max();
+    total += bytes;
+    gdal.set_cache_max(total == 0 ? before : total);
   }
 };
 
@@ -115,14 +137,20 @@ class GdalBlockReader final : public BlockReader {
  public:
   ~GdalBlockReader() override {
     if (dataset_ != nullptr) GetGdal().close(dataset_);
+    if (cache_bytes_ > 0) CacheLimit::Add(-cache_bytes_);
   }
 
   const ImageInfo& info() const override { return info_; }
+  int64_t cache_bytes() const override { return cache_bytes_; }
   const BlockLayout& layout() const override { return layout_; }
 
   Status Open(const std::string& path, const CodecOptions& options) {
     const Gdal& gdal = GetGdal();
     const QuietErrors errors;
+    if (options.page != 0)
+      return Unsupported("there is no page ", options.page,
+                         ": through GDAL a file has page 0 alone; ",
+                         "write the page to a TIFF of its own ('gdal_translate')");
     const std::string level = StrCat("OVERVIEW_LEVEL=", options.level - 1);
     const char* const open_options[] = {options.level > 0 ? level.c_str() : nullptr, nullptr};
     const unsigned flags = kOpenRasterReadOnly | kOpenVerboseError;
@@ -147,8 +175,7 @@ class GdalBlockReader final : public BlockReader {
     MSRT_RETURN_IF_ERROR(CheckImageInfo(info_));
     info_.geo = Rescaled(info_.geo, 0, 0, full_height / static_cast<double>(info_.height),
                          full_width / static_cast<double>(info_.width));
-    SetLayout();
-    return OkStatus();
+    return SetLayout(options.max_block_bytes);
   }
 
   Status ReadBlock(const BlockIndex& index, std::span<std::byte> out) override {
@@ -177,6 +204,7 @@ class GdalBlockReader final : public BlockReader {
     }
     const char* projection = gdal.projection(dataset_);
     if (projection != nullptr) info_.geo.projection = projection;
+    (void)SetKeysFromProjection(&info_.geo);
     int has_no_data = 0;
     if (gdal.bands(dataset_) == 0) return;
     const double no_data = gdal.no_data(gdal.band(dataset_, 1), &has_no_data);
@@ -200,20 +228,34 @@ class GdalBlockReader final : public BlockReader {
   }
 
   // A multiple of GDAL's own blocks, which it keeps in its own cache.
-  void SetLayout() {
+  Status SetLayout(int64_t max_block_bytes) {
     int cols = 0, rows = 0;
     GetGdal().block_size(GetGdal().band(dataset_, 1), &cols, &rows);
+    cols = std::max(cols, 1), rows = std::max(rows, 1);
+    // GDAL decodes whole blocks, in all bands together where it must.
+    MSRT_RETURN_IF_ERROR(CheckBlockLayout(info_, {rows, cols, false, false}, max_block_bytes));
     const auto choose = [](int64_t block, int64_t extent) {
-      block = std::max<int64_t>(block, 1);
-      if (block < kMinBlock) block *= CeilDivide(kMinBlock, block);
+      if (block < kMinBlock) block *= CeilDiv(kMinBlock, block);
       return std::min({block, kMaxBlock, extent});
     };
     layout_ = {choose(rows, info_.height), choose(cols, info_.width), true, false};
+    // What a row of our blocks touches, in all bands.
+    const int64_t down = CeilDiv(layout_.rows, rows) + (layout_.rows % rows == 0 ? 0 : 1);
+    const int64_t across = CeilDiv(info_.width, cols);
+    const std::array<int64_t, 4> block{rows, cols, info_.channels, ElementBytes(info_.dtype)};
+    int64_t bytes;
+    if (!CheckedProduct(block, &bytes) || !CheckedMul(bytes, across, &bytes) ||
+        !CheckedMul(bytes, down, &bytes))
+      return LimitExceeded("one row of its tiles is larger than any memory");
+    constexpr int64_t kMinCache = 1 << 20;
+    cache_bytes_ = std::max(bytes, kMinCache);
+    CacheLimit::Add(cache_bytes_);
+    return OkStatus();
   }
-  static int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
   Handle dataset_ = nullptr;
   int type_ = 0;
+  int64_t cache_bytes_ = 0;
   ImageInfo info_;
   BlockLayout layout_;
 };

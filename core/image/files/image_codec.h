@@ -42,6 +42,8 @@ class BlockReader {
   virtual const BlockLayout& layout() const = 0;
   // `out` has BlockBytes bytes. The part beyond the image's border is unspecified.
   virtual Status ReadBlock(const BlockIndex& index, std::span<std::byte> out) = 0;
+  // The memory that the library below may keep between blocks, for planning under a memory limit.
+  virtual int64_t cache_bytes() const { return 0; }
 };
 
 struct CodecOptions {
@@ -72,6 +74,6 @@ inline constexpr char kImageModuleEntry[] = "msrt_image_codecs";
 using ImageModuleEntry = const ImageCodecs* (*)();
 
 // MSRT_VERSION is defined for the files that use this.
-#define MSRT_IMAGE_MODULE_BUILD MSRT_VERSION ", images 1, " __VERSION__
+#define MSRT_IMAGE_MODULE_BUILD MSRT_VERSION ", images 2, " __VERSION__
 
 }  // namespace msrt

@@ -1,8 +1,9 @@
 #include <mutex>
 
 #include "core/image/files/block_sink.h"
-#include "core/image/files/npy_store.h"
+#include "core/image/files/npy_sink.h"
 #include "core/image/files/tiff_store.h"
+#include "core/image/files/unfinished_file.h"
 
 namespace msrt {
 namespace {
@@ -20,14 +21,7 @@ bool EndsWith(const std::string& path, std::string_view extension) {
 Result<std::unique_ptr<ImageSink>> CreateNpy(const std::string& path, const ImageInfo& info,
                                              const CreateOptions& options) {
   if (options.overviews) return Unsupported("a .npy file has no overviews: write a TIFF");
-  int64_t row_bytes;
-  if (!CheckedMul(info.width, info.channels * ElementBytes(info.dtype) + 1, &row_bytes) ||
-      row_bytes > options.max_pending_bytes)
-    return LimitExceeded("one row of ", info.width, " pixels exceeds the limit of ",
-                         options.max_pending_bytes, " bytes for incomplete rows");
-  return MakeBlockSink(path, info, options, [&](bool has_blocks) {
-    return OpenNpyStore(PartPath(path), info, has_blocks);
-  });
+  return MakeNpySink(path, info, options);
 }
 
 Result<std::unique_ptr<ImageSink>> CreateTiff(const std::string& path, const ImageInfo& info,
@@ -45,11 +39,7 @@ class CallbackSink final : public ImageSink {
   CallbackSink(const ImageInfo& info, WriteWindow write) : info_(info), write_(std::move(write)) {}
   const ImageInfo& info() const override { return info_; }
   Status Write(const ImageWindow& asked, const ConstPixelBuffer& data) override {
-    MSRT_ASSIGN_OR_RETURN(const ImageWindow window, CheckWindow(info_, asked));
-    if (data.dtype != info_.dtype || window.channels != info_.channels)
-      return InvalidArgument("a window is written with all ", info_.channels, " channels of ",
-                             info_.dtype);
-    MSRT_RETURN_IF_ERROR(CheckBuffer(window, data));
+    MSRT_ASSIGN_OR_RETURN(const ImageWindow window, CheckPixels(info_, asked, data));
     const std::lock_guard lock(mutex_);
     return write_(window, data);
   }

@@ -8,6 +8,7 @@
 #include "core/image/files/image_module.h"
 #include "core/image/files/image_testing.h"
 #include "core/image/files/openslide_reader.h"
+#include "core/image/files/projection_keys.h"
 
 namespace msrt::testing {
 namespace {
@@ -192,6 +193,48 @@ TEST(ImageFiles, FormatsOfGdalAreReadWhereItIsInstalled) {
   } else {
     EXPECT_NE(source.status().message().find("libgdal"), std::string::npos);
   }
+}
+
+TEST(ImageFiles, ProjectionsWithACodeBecomeKeys) {
+  const auto keys = [](const char* text) {
+    GeoReference geo;
+    geo.projection = text;
+    const bool set = SetKeysFromProjection(&geo);
+    EXPECT_EQ(set, !geo.keys.empty());
+    return geo.keys;
+  };
+  const std::vector<uint16_t> utm{1, 1, 0, 3, 1024, 0, 1, 1, 1025, 0, 1, 1, 3072, 0, 1, 32633};
+  const std::vector<uint16_t> degrees{1, 1, 0, 3, 1024, 0, 1, 2, 1025, 0, 1, 1, 2048, 0, 1, 4326};
+  const std::string wgs =
+      R"(GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.2,)"
+      R"(AUTHORITY["EPSG","7030"]],AUTHORITY["EPSG","6326"]],AUTHORITY["EPSG","4326"]])";
+  const std::string projected = R"(PROJCS["WGS 84 / UTM zone 33N, [north]",)" + wgs +
+                                R"(,PROJECTION["Transverse_Mercator"],AUTHORITY["EPSG","32633"]])";
+  EXPECT_EQ(keys(wgs.c_str()), degrees);
+  EXPECT_EQ(keys(projected.c_str()), utm);
+  EXPECT_EQ(keys(R"(PROJCRS["UTM",BASEGEOGCRS["WGS 84",ID["EPSG",4326]],ID["EPSG",32633]])"), utm);
+  EXPECT_EQ(keys((R"(COMPD_CS["both",)" + projected +
+                  R"(,VERT_CS["height",AUTHORITY["EPSG","5773"]],AUTHORITY["EPSG","9999"]])")
+                     .c_str()),
+            utm);
+  // The code of the inner system is not that of the outer one.
+  EXPECT_TRUE(keys((R"(PROJCS["mine",)" + wgs + R"(,PROJECTION["Other"]])").c_str()).empty());
+  for (const char* other :
+       {"", "LOCAL_CS[\"mine\"]", "PROJCS[", "PROJCS", "[", "PROJCS[\"a",
+        R"(PROJCS["a",AUTHORITY["EPSG","70000"]])", R"(GEOGCS["a",AUTHORITY["ESRI","104000"]])"})
+    EXPECT_TRUE(keys(other).empty()) << other;
+}
+
+TEST(ImageFiles, GdalHasOnePageAndCountsItsCache) {
+  if (!GdalIsInstalled()) GTEST_SKIP() << "GDAL is not installed";
+  const auto page = OpenGdalBlocks(Data("geo_pyramid_u16.tif"), {0, 1, 1 << 20});
+  ASSERT_FALSE(page.ok());
+  EXPECT_NE(page.status().message().find("there is no page 1"), std::string::npos);
+  auto source = MustOpen(Data("gdal_u8.jp2"));
+  ASSERT_NE(source, nullptr);
+  const ImageInfo& info = source->info();
+  // Two rows of blocks of its own, and one of GDAL's for each of two readers.
+  EXPECT_GT(source->cache_bytes(), info.channels * info.width);
 }
 
 TEST(ImageFiles, GdalReadsWhatTheModuleReads) {

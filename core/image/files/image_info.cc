@@ -50,4 +50,16 @@ Status CheckBuffer(const ImageWindow& window, const ConstPixelBuffer& buffer) {
   return OkStatus();
 }
 
+Result<ImageWindow> CheckPixels(const ImageInfo& info, const ImageWindow& asked,
+                                const ConstPixelBuffer& pixels) {
+  MSRT_ASSIGN_OR_RETURN(const ImageWindow window, CheckWindow(info, asked));
+  if (window.channels != info.channels)
+    return InvalidArgument("a window is written with all ", info.channels, " channels, not ",
+                           window.channels);
+  if (pixels.dtype != info.dtype)
+    return InvalidArgument("pixels are written as ", info.dtype, ", not as ", pixels.dtype);
+  MSRT_RETURN_IF_ERROR(CheckBuffer(window, pixels));
+  return window;
+}
+
 }  // namespace msrt

@@ -64,4 +64,8 @@ Result<ImageWindow> CheckWindow(const ImageInfo& info, ImageWindow window);
 // Requires that rows and channels of the buffer do not overlap and that its extent fits in 63 bits.
 Status CheckBuffer(const ImageWindow& window, const ConstPixelBuffer& buffer);
 
+// All of this for a window that is written: it has all channels, in the image's element type.
+Result<ImageWindow> CheckPixels(const ImageInfo& info, const ImageWindow& window,
+                                const ConstPixelBuffer& pixels);
+
 }  // namespace msrt

@@ -8,8 +8,8 @@
 #include <random>
 #include <thread>
 
-#include "core/image/files/block_sink.h"
 #include "core/image/files/image_testing.h"
+#include "core/image/files/unfinished_file.h"
 
 namespace msrt::testing {
 namespace {
@@ -109,6 +109,40 @@ TEST(ImageSink, WindowsComeInAnyOrderFromSeveralThreads) {
     ASSERT_TRUE(sink->Finish().ok());
     ExpectPattern(folder.File(name), info);
   }
+}
+
+// The rows of a .npy file are as wide as the image, but tiles go to their places at once.
+TEST(ImageSink, TilesOfAWideNpyTakeLittleMemory) {
+  const TestFolder folder;
+  const ImageInfo info = Info(DType::kF32, 3, 300, 5000);
+  const std::string path = folder.File("out.npy");
+  const CreateOptions options{.max_pending_bytes = 128 << 10};
+  const auto sink = MustCreate(path, info, options);
+  constexpr int64_t kTileRows = 130, kTileCols = 120;
+  // The left half and the right half at once, as two ranks write them.
+  for (int64_t row = 0; row < 300; row += kTileRows) {
+    for (int64_t col = 0; col < 2500; col += kTileCols) {
+      for (const int64_t begin : {int64_t{0}, int64_t{2500}}) {
+        const ImageWindow window{row, begin + col, std::min(kTileRows, 300 - row),
+                                 std::min(kTileCols, 2500 - col)};
+        const Status status = WritePattern(*sink, window);
+        ASSERT_TRUE(status.ok()) << status.message();
+      }
+    }
+  }
+  const Status status = sink->Finish();
+  ASSERT_TRUE(status.ok()) << status.message();
+  ExpectPattern(path, info);
+}
+
+TEST(ImageSink, NpyRefusesPixelsThatAreWrittenTwice) {
+  const TestFolder folder;
+  const auto sink = MustCreate(folder.File("out.npy"), Info(DType::kU8, 1, 100, 300));
+  ASSERT_TRUE(WritePattern(*sink, {0, 0, 40, 200}).ok());
+  const Status twice = WritePattern(*sink, {39, 199, 10, 10});
+  EXPECT_EQ(twice.code(), Code::kInvalidArgument);
+  EXPECT_NE(twice.message().find("are written twice"), std::string::npos) << twice.message();
+  EXPECT_FALSE(sink->Finish().ok());
 }
 
 TEST(ImageSink, GeoTagsPaletteAndNoDataReadBack) {

@@ -11,6 +11,8 @@ namespace msrt {
 namespace {
 
 constexpr int64_t kBlock = 512;
+// Of decoded tiles, for each open slide. It is the default of OpenSlide, before version 4 always.
+constexpr int64_t kSlideCacheBytes = int64_t{32} << 20;
 constexpr std::string_view kExtensions[] = {".svs", ".ndpi", ".mrxs", ".scn",
                                             ".vms", ".vmu",  ".bif",  ".svslide"};
 
@@ -25,6 +27,10 @@ struct OpenSlide {
   double (*level_downsample)(void*, int);
   void (*read_region)(void*, uint32_t*, int64_t, int64_t, int, int64_t, int64_t);
   bool ok = false;
+  // Of OpenSlide 4 and later; else null.
+  void* (*cache_create)(size_t);
+  void (*set_cache)(void*, void*);
+  void (*cache_release)(void*);
 };
 
 OpenSlide LoadOpenSlide() {
@@ -39,6 +45,10 @@ OpenSlide LoadOpenSlide() {
   library.Find("openslide_get_level_downsample", &slide.level_downsample);
   library.Find("openslide_read_region", &slide.read_region);
   slide.ok = library.ok();
+  library.Find("openslide_cache_create", &slide.cache_create);
+  library.Find("openslide_set_cache", &slide.set_cache);
+  library.Find("openslide_cache_release", &slide.cache_release);
+  if (!library.ok()) slide.cache_create = nullptr;
   return slide;
 }
 
@@ -55,14 +65,22 @@ class SlideBlockReader final : public BlockReader {
 
   const ImageInfo& info() const override { return info_; }
   const BlockLayout& layout() const override { return layout_; }
+  int64_t cache_bytes() const override { return kSlideCacheBytes; }
 
   Status Open(const std::string& path, const CodecOptions& options) {
     const OpenSlide& api = GetOpenSlide();
     if (api.detect_vendor(path.c_str()) == nullptr)
       return InvalidArgument("OpenSlide does not recognise the file");
+    if (options.page != 0)
+      return NotFound("there is no page ", options.page, ": a slide has page 0 alone");
     slide_ = api.open(path.c_str());
     if (slide_ == nullptr) return InvalidArgument("OpenSlide does not recognise the file");
     MSRT_RETURN_IF_ERROR(Check());
+    if (api.cache_create != nullptr) {
+      void* const cache = api.cache_create(kSlideCacheBytes);
+      api.set_cache(slide_, cache);  // which keeps it
+      api.cache_release(cache);
+    }
     level_ = options.level;
     info_.levels = api.level_count(slide_);
     if (level_ < 0 || level_ >= info_.levels)

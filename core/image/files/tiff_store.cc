@@ -12,7 +12,6 @@
 namespace msrt {
 namespace {
 
-constexpr int64_t kStripBytes = 256 << 10;
 constexpr int64_t kMaxBlocks = int64_t{1} << 28;  // their offsets are kept in memory
 constexpr int64_t kMaxTiffBytes = UINT32_MAX;
 constexpr size_t kTiffHeaderBytes = 16;  // of BigTIFF, and room for one of TIFF

@@ -7,6 +7,9 @@
 
 namespace msrt {
 
+// The bytes of a strip, where the result has no tiles; it has at least one row.
+inline constexpr int64_t kStripBytes = 256 << 10;
+
 // Refuses options and images that a TIFF cannot hold.
 Status CheckTiffOptions(const ImageInfo& info, const CreateOptions& options);
 

@@ -4,6 +4,8 @@
 #include <map>
 
 #include "core/base/utf8.h"
+#include "core/image/executors/phase_memory.h"
+#include "core/image/executors/tile_schedule.h"
 #include "core/image/jobs/svg_page.h"
 
 namespace msrt {

@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 #include "core/comm/thread_engine.h"
 #include "core/image/executors/halo_runner.h"
+#include "core/image/executors/image_coordinates.h"
 #include "core/image/executors/image_outputs.h"
 #include "core/image/executors/phase_share.h"
 #include "core/image/executors/stream_model.h"
@@ -18,6 +19,7 @@
 #include "core/image/jobs/job_ranks.h"
 #include "core/image/jobs/job_results.h"
 #include "core/image/jobs/split_explain.h"
+#include "core/image/jobs/thread_ranks.h"
 #include "core/model/load.h"
 
 namespace msrt {
@@ -51,16 +53,21 @@ Status CheckParts(const JobOptions& options, const ImageInfo& info) {
                          info.width);
 }
 
-// The types of the outputs, if all of them follow the image.
-Result<std::vector<Type>> CheckedOutputs(const std::shared_ptr<const CompiledModel>& model) {
+// The outputs of the whole model, all of which follow the image.
+struct CheckedOutputs {
+  std::vector<Type> types;
+  std::vector<ImageCoordinates> coordinates;
+};
+Result<CheckedOutputs> CheckOutputs(const std::shared_ptr<const CompiledModel>& model) {
   const Graph& graph = model->module.main();
   const std::vector<Dims> image{graph.value(graph.inputs[0]).type.dims};
   MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<PieceRunner> runner,
                         PieceRunner::Create(model, 0, image, {}));
-  std::vector<Type> outputs;
-  for (ValueId v : runner->graph().outputs) outputs.push_back(runner->type(v));
-  MSRT_RETURN_IF_ERROR(CheckOutputsFollowImage(runner->graph(), outputs));
+  CheckedOutputs outputs;
+  for (ValueId v : runner->graph().outputs) outputs.types.push_back(runner->type(v));
+  MSRT_RETURN_IF_ERROR(CheckOutputsFollowImage(runner->graph(), outputs.types));
   MSRT_RETURN_IF_ERROR(CheckRowsFollowImage(*runner));
+  outputs.coordinates = OutputCoordinates(*runner);
   return outputs;
 }
 
@@ -185,11 +192,13 @@ class ImageJob::Impl {
   Status Compile(const ImageSize& size) {
     MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledModel> compiled,
                           CompileForImage(environment_, module_, size, options_.compile));
+    MSRT_ASSIGN_OR_RETURN(CheckedOutputs outputs, CheckOutputs(compiled));
+    output_types_ = std::move(outputs.types);
+    coordinates_ = std::move(outputs.coordinates);
     const ImageExecutor executor = options_.plan.executor;
     // Halos are computed again as a whole, so a job that is continued takes rows.
     if (!ranks_->alone() && (executor == ImageExecutor::kHalo ||
                              (executor == ImageExecutor::kAuto && !options_.resume))) {
-      MSRT_ASSIGN_OR_RETURN(output_types_, CheckedOutputs(compiled));
       compiled.reset();
       MSRT_ASSIGN_OR_RETURN(const bool fits, PlanHalos(size));
       if (fits) return OkStatus();
@@ -198,11 +207,11 @@ class ImageJob::Impl {
     }
     ImagePlanOptions plan = options_.plan;
     plan.skips = options_.resume || !content_->empty() || !ranks_->alone();
-    const Graph& graph = compiled->module.main();
-    std::vector<Type> outputs;
-    for (ValueId v : graph.outputs) outputs.push_back(graph.value(v).type);
-    MSRT_ASSIGN_OR_RETURN(const size_t bytes, CallerBytes(outputs));
-    plan.caller_bytes += bytes;
+    plan.caller_bytes += SourceBytes();
+    MSRT_RETURN_IF_ERROR(CheckResults());
+    plan.writer_bytes = [this](ImageExecutor kind, int64_t rows, int64_t columns) {
+      return writers().Bytes(kind, rows, columns);
+    };
     MSRT_ASSIGN_OR_RETURN(runner_, ImageRunner::Create(compiled, plan));
     // The executor decides which part is whose, and rank 0 has less memory for it: if one rank
     // needs tiles, all take them. Their sizes may differ.
@@ -214,9 +223,6 @@ class ImageJob::Impl {
     }
     plan_ = runner_->plan();
     AllowCache();
-    output_types_.clear();
-    for (size_t o = 0; o < options_.outputs.size(); ++o)
-      output_types_.push_back(runner_->output_type(o));
     part_ = ranks_->part(plan_.phases.back().executor);
     return OkStatus();
   }
@@ -224,9 +230,10 @@ class ImageJob::Impl {
   // Returns whether all ranks have the memory; an error if nothing else is allowed.
   Result<bool> PlanHalos(const ImageSize& size) {
     part_ = ranks_->part(ImageExecutor::kHalo);
-    MSRT_ASSIGN_OR_RETURN(const size_t caller, CallerBytes(output_types_));
+    MSRT_RETURN_IF_ERROR(CheckResults());
     plan_.limit_bytes = MemoryLimitOf(options_.plan);
-    plan_.fixed_bytes = caller + options_.plan.caller_bytes;
+    plan_.fixed_bytes =
+        options_.plan.caller_bytes + SourceBytes() + writers().Bytes(ImageExecutor::kHalo, 0, 0);
     const size_t cap = plan_.limit_bytes - std::min(plan_.limit_bytes - 1, plan_.fixed_bytes);
     MSRT_ASSIGN_OR_RETURN(halo_, HaloRunner::Create(environment_, module_, size, options_.compile,
                                                     part_, ranks_->halos(), cap));
@@ -264,26 +271,32 @@ class ImageJob::Impl {
     source_->AllowCache(source_->cache_bytes() + static_cast<int64_t>(left / 2));
   }
 
-  // Memory for what is read and written beside the computation.
-  Result<size_t> CallerBytes(std::span<const Type> outputs) const {
-    auto bytes = static_cast<size_t>(source_->cache_bytes() + content_->cache_bytes());
-    if (!ranks_->writes()) return bytes + kResultBandBytes;
-    const auto others = static_cast<size_t>(options_.split_rows * options_.split_columns - 1);
-    bytes += others * kResultBandBytes;
-    for (size_t o = 0; o < outputs.size(); ++o) {
-      const Type& type = outputs[o];
-      if (!type.is_tensor() || !type.concrete() || type.rank() < 3 || type.rank() > 4) break;
-      MSRT_ASSIGN_OR_RETURN(const ImageInfo info, ResultInfo(type, options_.outputs[o].classes));
-      bytes += static_cast<size_t>(ResultBytes(options_, info));
-    }
-    return bytes;
+  // An error if an output cannot be written as an image.
+  Status CheckResults() const {
+    for (size_t o = 0; o < output_types_.size(); ++o)
+      MSRT_RETURN_IF_ERROR(ResultInfo(output_types_[o], options_.outputs[o].classes).status());
+    return OkStatus();
   }
+
+  // Memory of what is read beside the computation.
+  size_t SourceBytes() const {
+    return static_cast<size_t>(source_->cache_bytes() + content_->cache_bytes());
+  }
+
+  WriterMemory writers() const { return {options_, *ranks_, output_types_, !content_->empty()}; }
 
   Status RunRank(JobReport* report) {
     PieceResults* results = ranks_->remote();
     if (ranks_->writes()) {
-      MSRT_ASSIGN_OR_RETURN(results_,
-                            JobResults::Create(options_, results_info_, identity_, content_.get()));
+      const PhasePlan& last = plan_.phases.back();
+      const ResultPieces pieces = writers().Pieces(last.executor, last.rows, last.columns);
+      std::vector<ResultGrid> grids;
+      for (size_t o = 0; o < results_info_.size(); ++o)
+        grids.push_back({results_info_[o].height, results_info_[o].width, coordinates_[o]});
+      content_->SetResults(std::move(grids), source_->info().height, source_->info().width,
+                           WriterMemory::ContentRows(pieces));
+      MSRT_ASSIGN_OR_RETURN(
+          results_, JobResults::Create(options_, results_info_, identity_, pieces, content_.get()));
       report->resumed_rows = results_->finished_rows();
       results = results_.get();
       ranks_->Serve(results, &cancelled_);
@@ -377,16 +390,25 @@ class ImageJob::Impl {
     return OkStatus();
   }
 
-  // The result covers the area of the image.
+  // The result is where its pixels are in the image.
   Result<ImageInfo> ResultOf(size_t o) const {
-    const ImageInfo& from = source_->info();
     MSRT_ASSIGN_OR_RETURN(ImageInfo info,
                           ResultInfo(output_types_[o], options_.outputs[o].classes));
     if (!content_->empty()) info.no_data = FillValue(info);
-    info.geo = Rescaled(from.geo, 0, 0,
-                        static_cast<double>(from.height) / static_cast<double>(info.height),
-                        static_cast<double>(from.width) / static_cast<double>(info.width));
+    const auto& [rows, columns] = coordinates_[o];
+    WarnOfProjection(options_.outputs[o]);
+    info.geo =
+        Rescaled(source_->info().geo, rows.Begin(), columns.Begin(), rows.scale, columns.scale);
     return info;
+  }
+
+  void WarnOfProjection(const JobOutput& output) const {
+    const GeoReference& geo = source_->info().geo;
+    if (!ranks_->writes() || output.write != nullptr || output.path.ends_with(".npy")) return;
+    if (geo.projection.empty() || !geo.keys.empty()) return;
+    environment_->log(LogLevel::kWarning, "image '", options_.input.path,
+                      "': its coordinate system has no EPSG code, so '", output.path,
+                      "' gets the transform without it; add it with 'gdal_edit.py -a_srs'");
   }
 
   // The boxes of this rank's part go to the results; those of others are neither computed, as far
@@ -467,6 +489,7 @@ class ImageJob::Impl {
   Module module_;
   std::vector<std::string> names_;  // of the outputs
   std::vector<Type> output_types_;
+  std::vector<ImageCoordinates> coordinates_;  // by output
   RankPart part_;
   ImagePlan plan_;
   std::vector<int64_t> expected_bytes_;  // by rank, of halos
@@ -479,45 +502,6 @@ class ImageJob::Impl {
   StopWatch since_run_;
   double skipped_ = 0, skipped_seconds_ = 0;
 };
-
-namespace {
-
-// The environment of one of several ranks in this process, with its own threads.
-std::shared_ptr<const Environment> RankEnvironment(const Environment& all, int64_t ranks) {
-  auto environment = std::make_shared<Environment>(all);
-  const auto threads = static_cast<int64_t>(all.parallel->threads());
-  environment->parallel = MakeThreadPool(static_cast<int>(std::max<int64_t>(1, threads / ranks)));
-  return environment;
-}
-
-// A source that callers read one at a time.
-class LockedSource final : public ImageSource {
- public:
-  explicit LockedSource(std::shared_ptr<ImageSource> source) : source_(std::move(source)) {}
-  const ImageInfo& info() const override { return source_->info(); }
-  Status Read(const ImageWindow& window, const PixelBuffer& out) override {
-    const std::lock_guard lock(mutex_);
-    return source_->Read(window, out);
-  }
-  int64_t cache_bytes() const override { return source_->cache_bytes(); }
-
- private:
-  const std::shared_ptr<ImageSource> source_;
-  std::mutex mutex_;
-};
-
-// The options of a rank whose share of the memory is one of `ranks`.
-JobOptions RankOptionsOf(const JobOptions& options, Communicator* communicator, size_t ranks) {
-  JobOptions own = options;
-  own.communicator = communicator;
-  const size_t limit = MemoryLimitOf(options.plan);
-  const size_t left = limit - std::min(limit, options.plan.caller_bytes);
-  own.plan.memory_limit_bytes = std::max<size_t>(1, left / ranks);
-  own.plan.caller_bytes = 0;
-  return own;
-}
-
-}  // namespace
 
 ImageJob::ImageJob() = default;
 ImageJob::~ImageJob() = default;
@@ -558,7 +542,7 @@ Result<std::unique_ptr<ImageJob>> ImageJob::Create(std::shared_ptr<const Environ
                            " parts is too much for one process; use at most ", kMaxThreadRanks,
                            ", or start as many ranks ('msrun launch')");
   if (options.input.source != nullptr)
-    options.input.source = std::make_shared<LockedSource>(options.input.source);
+    options.input.source = MakeLockedSource(options.input.source);
   MSRT_ASSIGN_OR_RETURN(job->communicators_,
                         MakeThreadCommunicators(static_cast<int>(parts), "world", kStallLimit));
   for (const auto& communicator : job->communicators_)

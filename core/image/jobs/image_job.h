@@ -26,6 +26,9 @@ struct JobInput {
   std::string path = {};
   OpenOptions open = {};
   std::shared_ptr<ImageSource> source = nullptr;
+  // Of a source of the caller: differs for images that differ, such as a name and a time of change.
+  // A job that is continued needs it, because the pixels of such a source are not looked at.
+  std::string identity = {};
   std::vector<int64_t> bands = {};  // channels that the model gets, from 0; empty: all
 };
 

@@ -30,6 +30,12 @@ Result<uint64_t> FileIdentity(const std::string& path) {
   return hash;
 }
 
+void AppendNumber(double number, std::string* text) {
+  uint64_t bits;
+  std::memcpy(&bits, &number, sizeof bits);
+  StrAppend(text, " ", bits);
+}
+
 void AppendNumbers(std::string* text, std::string_view name, const std::vector<float>& numbers) {
   StrAppend(text, " ", name);
   for (const float number : numbers) {
@@ -52,12 +58,19 @@ Result<uint64_t> JobIdentity(const Environment& environment, const std::string& 
                              const ImageInfo& image, const JobOptions& options) {
   MSRT_ASSIGN_OR_RETURN(const Bytes bytes, environment.io->MapFile(model));
   std::string text =
-      StrCat("msrt " MSRT_VERSION " image job 2 model ", HashBytes(bytes.data), " image ",
+      StrCat("msrt " MSRT_VERSION " image job 3 model ", HashBytes(bytes.data), " image ",
              image.channels, " ", image.height, " ", image.width, " ", image.dtype);
   if (options.input.source == nullptr) {
     MSRT_ASSIGN_OR_RETURN(const uint64_t identity, FileIdentity(options.input.path));
     StrAppend(&text, " file ", identity, " level ", options.input.open.level, " page ",
               options.input.open.page);
+  } else {
+    if (options.resume && options.input.identity.empty())
+      return InvalidArgument(
+          "a job on an image that the application reads is continued only if its "
+          "source has an identity: a text that differs for images that differ");
+    StrAppend(&text, " source ", options.input.identity.size(), " ", options.input.identity);
+    if (image.no_data.has_value()) AppendNumber(*image.no_data, &text);
   }
   for (const int64_t band : options.input.bands) StrAppend(&text, " band ", band);
   for (const JobOutput& output : options.outputs)

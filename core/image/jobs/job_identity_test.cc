@@ -55,5 +55,24 @@ TEST_F(JobIdentityTest, HowTheWorkIsCutDoesNotCount) {
   EXPECT_EQ(identity, Identity({}));
 }
 
+// The pixels of such a source are not looked at, so its owner has to tell images apart.
+TEST_F(JobIdentityTest, SourcesOfTheApplicationAreContinuedWithAnIdentity) {
+  options_.resume = true;
+  const Result<uint64_t> none = JobIdentity(environment_, folder_.File("model"), info_, options_);
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.status().message().find("has an identity"), std::string::npos);
+  options_.input.identity = "scene 1";
+  const uint64_t first = Identity({});
+  EXPECT_EQ(first, Identity({}));
+  options_.input.identity = "scene 2";
+  EXPECT_NE(first, Identity({}));
+  const uint64_t second = Identity({});
+  info_.no_data = 7;
+  EXPECT_NE(second, Identity({}));
+  const uint64_t seven = Identity({});
+  info_.no_data = 8;
+  EXPECT_NE(seven, Identity({}));
+}
+
 }  // namespace
 }  // namespace msrt::testing

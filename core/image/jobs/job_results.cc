@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "core/image/files/block_sink.h"
 #include "core/image/files/pixel_convert.h"
+#include "core/image/files/unfinished_file.h"
 
 namespace msrt {
 namespace {
@@ -77,7 +77,9 @@ Status CheckResultFiles(const std::string& model, const JobOptions& options) {
 
 Result<std::unique_ptr<JobResults>> JobResults::Create(const JobOptions& options,
                                                        std::vector<ImageInfo> infos,
-                                                       uint64_t identity, ImageContent* content) {
+                                                       uint64_t identity,
+                                                       const ResultPieces& pieces,
+                                                       ImageContent* content) {
   std::unique_ptr<JobResults> results(new JobResults(options, std::move(infos), content));
   for (size_t o = 0; o < options.outputs.size(); ++o) {
     const JobOutput& output = options.outputs[o];
@@ -96,6 +98,9 @@ Result<std::unique_ptr<JobResults>> JobResults::Create(const JobOptions& options
     create.resume = options.resume;
     create.job = identity;
     create.overviews = !info.palette.empty() && !output.path.ends_with(".npy");
+    // The plan has counted as much, so more than the default is no mistake.
+    create.max_pending_bytes =
+        std::max(create.max_pending_bytes, OpenBlockBytes(options, output, info, pieces));
     if (options.overwrite && !options.resume) RemoveUnfinished(output.path);
     MSRT_ASSIGN_OR_RETURN(std::unique_ptr<ImageSink> sink, CreateImage(output.path, info, create));
     results->sinks_.push_back(std::move(sink));
@@ -104,35 +109,36 @@ Result<std::unique_ptr<JobResults>> JobResults::Create(const JobOptions& options
 }
 
 template <typename Body>
-Status JobResults::ForEachBand(const ImageWindow& window, const Body& body) {
+Status JobResults::ForEachBand(size_t output, const ImageWindow& window, const Body& body) {
   const int64_t block = options_.create.tile > 0 ? options_.create.tile : 1;
+  const int64_t most = ConvertedRows(infos_[output], window.cols);
+  std::vector<std::byte> pixels;
   for (int64_t row = window.row; row < window.row + window.rows;) {
-    const int64_t end = std::min((row / block + 1) * block, window.row + window.rows);
-    MSRT_RETURN_IF_ERROR(body(ImageWindow{row, window.col, end - row, window.cols}));
+    const int64_t end = std::min({(row / block + 1) * block, row + most, window.row + window.rows});
+    MSRT_RETURN_IF_ERROR(body(ImageWindow{row, window.col, end - row, window.cols}, &pixels));
     row = end;
   }
-  return OkStatus();
-}
-
-Status JobResults::Write(size_t output, const Box& box, const TensorView& memory) {
-  const std::lock_guard lock(mutex_);
-  if (sinks_[output] == nullptr) return OkStatus();
-  const ImageWindow whole = WindowOf(box);
-  MSRT_RETURN_IF_ERROR(ForEachBand(whole, [&](const ImageWindow& window) {
-    Dims strides;
-    return WriteBand(output, window,
-                     RowsOfBox(memory, window.row - whole.row, window.rows, &strides));
-  }));
   return SyncNowAndThen();
 }
 
-Status JobResults::WriteBand(size_t output, const ImageWindow& window, const TensorView& memory) {
+Status JobResults::Write(size_t output, const Box& box, const TensorView& memory) {
+  if (sinks_[output] == nullptr) return OkStatus();
+  const ImageWindow whole = WindowOf(box);
+  return ForEachBand(output, whole, [&](const ImageWindow& window, auto* pixels) {
+    Dims strides;
+    return WriteBand(output, window,
+                     RowsOfBox(memory, window.row - whole.row, window.rows, &strides), pixels);
+  });
+}
+
+Status JobResults::WriteBand(size_t output, const ImageWindow& window, const TensorView& memory,
+                             std::vector<std::byte>* pixels) {
   ImageSink& sink = *sinks_[output];
   if (sink.IsFinished(window)) return OkStatus();
   const ImageInfo& info = infos_[output];
   std::vector<uint8_t> content;
   if (!content_.empty()) {
-    MSRT_ASSIGN_OR_RETURN(content, content_.Read(window, info.height, info.width));
+    MSRT_ASSIGN_OR_RETURN(content, content_.Read(output, window));
   }
   const int rank = memory.dims.rank();
   const int64_t* const strides = memory.strides;
@@ -140,35 +146,34 @@ Status JobResults::WriteBand(size_t output, const ImageWindow& window, const Ten
     return sink.Write(
         window, {memory.data, info.dtype, rank == 4 ? strides[1] : window.rows * strides[rank - 2],
                  strides[rank - 2]});
-  MSRT_RETURN_IF_ERROR(ConvertResult(memory, info, content, FillValue(info), &pixels_));
-  return sink.Write(window, {pixels_.data(), info.dtype, window.rows * window.cols, window.cols});
+  MSRT_RETURN_IF_ERROR(ConvertResult(memory, info, content, FillValue(info), pixels));
+  return sink.Write(window, {pixels->data(), info.dtype, window.rows * window.cols, window.cols});
 }
 
 Status JobResults::Skip(size_t output, const Box& box) {
-  const std::lock_guard lock(mutex_);
   if (sinks_[output] == nullptr) return OkStatus();
-  MSRT_RETURN_IF_ERROR(ForEachBand(
-      WindowOf(box), [&](const ImageWindow& window) { return SkipBand(output, window); }));
-  return SyncNowAndThen();
+  return ForEachBand(output, WindowOf(box), [&](const ImageWindow& window, auto* pixels) {
+    return SkipBand(output, window, pixels);
+  });
 }
 
-Status JobResults::SkipBand(size_t output, const ImageWindow& window) {
+Status JobResults::SkipBand(size_t output, const ImageWindow& window,
+                            std::vector<std::byte>* pixels) {
   ImageSink& sink = *sinks_[output];
   if (sink.IsFinished(window)) return OkStatus();
   const ImageInfo& info = infos_[output];
   const int64_t elements = info.channels * window.rows * window.cols;
-  pixels_.resize(static_cast<size_t>(elements * ElementBytes(info.dtype)));
-  FillPixels(FillValue(info), info.dtype, pixels_.data(), elements);
-  return sink.Write(window, {pixels_.data(), info.dtype, window.rows * window.cols, window.cols});
+  pixels->resize(static_cast<size_t>(elements * ElementBytes(info.dtype)));
+  FillPixels(FillValue(info), info.dtype, pixels->data(), elements);
+  return sink.Write(window, {pixels->data(), info.dtype, window.rows * window.cols, window.cols});
 }
 
 Result<bool> JobResults::Wanted(size_t output, const Box& box) {
-  const std::lock_guard lock(mutex_);
   const ImageWindow window = WindowOf(box);
   const ImageSink* const sink = sinks_[output].get();
   if (sink == nullptr || sink->IsFinished(window)) return false;
   if (content_.empty()) return true;
-  return content_.Any(window, infos_[output].height, infos_[output].width);
+  return content_.Any(output, window);
 }
 
 int64_t JobResults::finished_rows() const {
@@ -176,12 +181,6 @@ int64_t JobResults::finished_rows() const {
 }
 
 Status JobResults::Sync() {
-  const std::lock_guard lock(mutex_);
-  return SyncAll();
-}
-
-Status JobResults::SyncAll() {
-  since_sync_ = StopWatch();
   for (const auto& sink : sinks_) {
     if (sink != nullptr) MSRT_RETURN_IF_ERROR(sink->Sync());
   }
@@ -189,7 +188,12 @@ Status JobResults::SyncAll() {
 }
 
 Status JobResults::SyncNowAndThen() {
-  return since_sync_.Millis() < options_.sync_seconds * 1e3 ? OkStatus() : SyncAll();
+  {
+    const std::lock_guard lock(sync_mutex_);
+    if (since_sync_.Millis() < options_.sync_seconds * 1e3) return OkStatus();
+    since_sync_ = StopWatch();  // the others go on meanwhile
+  }
+  return Sync();
 }
 
 Status JobResults::Finish() {
@@ -199,15 +203,6 @@ Status JobResults::Finish() {
     if (sink != nullptr) MSRT_RETURN_IF_ERROR(sink->Finish());
   }
   return OkStatus();
-}
-
-int64_t ResultBytes(const JobOptions& options, const ImageInfo& info) {
-  const int64_t rows = std::max<int64_t>(options.create.tile, 1);
-  const int64_t width = CeilDiv(info.width, rows) * rows;
-  const int64_t blocks = width * rows * (info.channels * ElementBytes(info.dtype) + 1);
-  // Rows of blocks of all overviews are as wide as those of the result together.
-  const int64_t levels = info.palette.empty() ? 1 : 2;
-  return levels * blocks + info.width * rows * info.channels * ElementBytes(info.dtype);
 }
 
 }  // namespace msrt

@@ -57,7 +57,7 @@ class ImageJob:
                  head: Optional[str] = None, outputs: Optional[Mapping[str, Optional[Path]]] = None, bands: Optional[Sequence[int]] = None,
                  level: int = 0, page: int = 0, mask: Optional[Path] = None, use_no_data: bool = True, no_data: Optional[float] = None,
                  resume: bool = False, overwrite: bool = False, progress: Optional[Callable[[Dict[str, float]], None]] = None,
-                 delegate: Optional[str] = None, runtime: Optional[Runtime] = None) -> None:
+                 delegate: Optional[str] = None, identity: Optional[str] = None, runtime: Optional[Runtime] = None) -> None:
         if executor not in _EXECUTORS:
             raise InvalidArgumentError(f"executor is {executor!r}, must be one of {', '.join(_EXECUTORS)}")
         self._error: Optional[BaseException] = None
@@ -72,6 +72,7 @@ class ImageJob:
             config.image = c.encode(os.fspath(image), "image")
         else:
             self._set_array(config, image, no_data)
+            config.source_identity = self._text(identity, "identity")
         config.normalize = self._text(_normalization(normalize), "normalize")
         config.bands = self._text(None if bands is None else ",".join(map(str, bands)), "bands")
         config.mask = self._text(None if mask is None else os.fspath(mask), "mask")
@@ -209,6 +210,7 @@ def run_image(model: Path, image: Any, output: Optional[Path] = None, **options:
     mask: an image that is 0 where there is no content. Regions without content are not computed: NaN, or 255 or 65535 in class maps.
     use_no_data: whether pixels of the image's no-data value have no content. no_data: this value for an array.
     resume: continue files that an interrupted job has left. overwrite: replace existing files.
+    identity: of an array, for `resume`, which does not compare its pixels: a text that differs for arrays that differ.
     progress: called with {"fraction", "seconds", "seconds_left", "pixels_per_second"}; an exception cancels the run.
     delegate: names of the delegates to allow, comma-separated. runtime: threads to share.
     """

@@ -106,6 +106,7 @@ class ImageConfig(ctypes.Structure):
         ("memory_limit_bytes", c_size_t), ("split_rows", c_int32), ("split_columns", c_int32), ("normalize", c_char_p), ("bands", c_char_p),
         ("level", c_int32), ("page", c_int32), ("mask", c_char_p), ("ignore_no_data", c_int32), ("resume", c_int32), ("overwrite", c_int32),
         ("reserved", c_int32), ("progress", ProgressFn), ("progress_user", c_void_p), ("model_config", POINTER(ModelConfig)),
+        ("source_identity", c_char_p),
     ]
 
 
