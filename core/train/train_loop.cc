@@ -278,6 +278,7 @@ Status Loop::RunEpoch() {
     if (first_step_++ > 0) {
       const auto count = static_cast<double>(++outcome_.steps_timed);
       outcome_.step_millis += (watch.Millis() - outcome_.step_millis) / count;
+      outcome_.exchanges.Add(s_.trainer->exchanges());
     }
     sums_.loss += result->loss * static_cast<double>(batch->global_samples);
     sums_.samples += batch->global_samples;
