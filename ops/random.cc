@@ -7,8 +7,11 @@
 //           node is copied to be computed again: the copies draw the same numbers, on purpose.
 //           Whatever moves or copies a node keeps it. Validation gives a node without a stream the
 //           smallest number that no node has, in the order of graphs and nodes.
-//   step    the last input, an i64 scalar: which time the draw is made. Zero if it is omitted.
-//   index   of the element in the whole tensor, not in the piece
+//   step    the input "step", an i64 scalar: which time the draw is made. Zero if it is omitted.
+//   index   of the element in the whole tensor, not in the piece. A tensor whose place in the whole
+//           is known only during a run, because a rank has some of the samples of a batch, has it
+//           in the input "position": the first row is where it begins, the second the dims of the
+//           whole.
 //
 // Models rarely pass steps. Before any pass, core/passes/thread_steps.h adds them: an entry counts
 // the runs of its session in a state slot, and a graph that is called gets a step derived from its
@@ -33,6 +36,17 @@ Status CheckStep(const InferContext& c, size_t input) {
   return c.has_input(input) ? CheckRank(c, input, 0) : OkStatus();
 }
 
+// A row of where the tensor begins and one of the dims of the whole.
+Status CheckPosition(const InferContext& c, size_t input) {
+  if (!c.has_input(input)) return OkStatus();
+  MSRT_RETURN_IF_ERROR(CheckRank(c, input, 2));
+  const Type &position = c.input(input), &x = c.input(0);
+  if (!position.rank_known) return OkStatus();
+  MSRT_RETURN_IF_ERROR(SameDim(position.dims[0], 2, "dim 0 of position").status());
+  if (!x.rank_known) return OkStatus();
+  return SameDim(position.dims[1], x.rank(), "dim 1 of position, by dim of the output").status();
+}
+
 Status InferRandomShape(InferContext& c) {
   MSRT_RETURN_IF_ERROR(CheckStep(c, 0));
   const DType dtype = c.op().Has("dtype") ? c.op().Dtype("dtype") : DType::kF32;
@@ -43,6 +57,7 @@ Status InferRandomShape(InferContext& c) {
 
 Status InferLike(InferContext& c, DTypeSet allowed) {
   MSRT_RETURN_IF_ERROR(CheckStep(c, 1));
+  MSRT_RETURN_IF_ERROR(CheckPosition(c, 2));
   Type type = c.input(0);
   if (c.op().Has("dtype")) type.dtype = c.op().Dtype("dtype");
   MSRT_RETURN_IF_ERROR(CheckType(type.dtype, allowed));
@@ -54,6 +69,7 @@ Status InferBernoulli(InferContext& c) { return InferLike(c, kComputeTypes); }
 
 Status InferDropout(InferContext& c) {
   MSRT_RETURN_IF_ERROR(CheckStep(c, 1));
+  MSRT_RETURN_IF_ERROR(CheckPosition(c, 2));
   Type mask = c.input(0);
   mask.dtype = DType::kBool;
   c.SetOutput(0, c.input(0));
@@ -69,6 +85,7 @@ Status InferDeriveStep(InferContext& c) {
 
 Status InferMultinomial(InferContext& c) {
   MSRT_RETURN_IF_ERROR(CheckStep(c, 1));
+  MSRT_RETURN_IF_ERROR(CheckPosition(c, 2));
   const DType dtype = c.op().Has("dtype") ? c.op().Dtype("dtype") : DType::kI32;
   MSRT_RETURN_IF_ERROR(CheckType(dtype, kIndexTypes));
   MSRT_RETURN_IF_ERROR(CheckRank(c, 0, 2));
@@ -97,7 +114,8 @@ Status ResolveRows(const OpView& op, ResolvedSpace* space) {
   return OkStatus();
 }
 
-// For a piece of a piece, positions add up and the whole stays the same.
+// For a piece of a piece, positions add up and the whole stays the same. Those of the attributes
+// add to that of the input "position", whose whole counts.
 void LocalizePosition(const OpView& op, const Box& box, AttrList* attrs) {
   const bool piece = op.Has("whole_shape");
   const auto begin = op.Ints("piece_begin"), whole = op.Ints("whole_shape");
@@ -177,11 +195,12 @@ constexpr AttrDef kDropoutAttrs[] = {{.name = "ratio",
                                      kWholeShape};
 constexpr AttrDef kDeriveAttrs[] = {kStream};
 
-// The last parameter of every random op is the step: see IsPure.
+// Found by their names: see StepInput and PositionInput.
 constexpr ParamDef kStep{"step", {DType::kI64}, ParamDef::kOptional};
+constexpr ParamDef kPositionInWhole{"position", {DType::kI64}, ParamDef::kOptional};
 constexpr ParamDef kShapedInputs[] = {kStep};
-constexpr ParamDef kLikeInputs[] = {{"input", kComputeTypes}, kStep};
-constexpr ParamDef kFloatInputs[] = {{"input", kFloatTypes}, kStep};
+constexpr ParamDef kLikeInputs[] = {{"input", kComputeTypes}, kStep, kPositionInWhole};
+constexpr ParamDef kFloatInputs[] = {{"input", kFloatTypes}, kStep, kPositionInWhole};
 constexpr ParamDef kDeriveInputs[] = {{"step", {DType::kI64}}};
 
 constexpr OpDef Random(std::string_view name, std::span<const AttrDef> attrs,

@@ -13,7 +13,8 @@ Status GradDropout(GradBuilder& g) {
     return OkStatus();
   }
   std::vector<ValueId> inputs{g.grad()};
-  if (g.has_input(1)) inputs.push_back(g.input(1));
+  for (size_t i = 1; i < g.op().input_count(); ++i)
+    inputs.push_back(g.has_input(i) ? g.input(i) : kNoValue);
   g.Set(0, g.Add("Dropout", std::move(inputs), g.op().attrs()));
   return OkStatus();
 }

@@ -1,6 +1,16 @@
 #include "ops/streams.h"
 
 namespace msrt {
+namespace {
+
+std::optional<size_t> FindParameter(const OpDef& def, std::string_view name) {
+  for (size_t i = 0; i < def.inputs.size(); ++i) {
+    if (def.inputs[i].name == name) return i;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 bool DrawsNumbers(const Node& node) {
   if (node.def == nullptr || node.def->effect != Effect::kRandom || node.def->custom != nullptr)
@@ -10,8 +20,22 @@ bool DrawsNumbers(const Node& node) {
   return training != nullptr && std::get<int64_t>(*training) != 0;
 }
 
+size_t StepInput(const OpDef& def) {
+  const std::optional<size_t> step = FindParameter(def, "step");
+  MSRT_CHECK(step.has_value());  // every op of ops/random.cc has one
+  return *step;
+}
+
+std::optional<size_t> PositionInput(const OpDef& def) { return FindParameter(def, "position"); }
+
 bool HasStep(const Node& node) {
-  return node.inputs.size() == node.def->inputs.size() && node.inputs.back() != kNoValue;
+  const size_t step = StepInput(*node.def);
+  return step < node.inputs.size() && node.inputs[step] != kNoValue;
+}
+
+void SetInput(Node* node, size_t input, ValueId value) {
+  if (node->inputs.size() <= input) node->inputs.resize(input + 1, kNoValue);
+  node->inputs[input] = value;
 }
 
 bool IsPure(const Node& node) {

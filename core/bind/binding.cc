@@ -322,11 +322,11 @@ class Binder {
     }
     const auto is_here = [&](uint32_t s) {
       const QueueId queue = program_.steps[s].queue;
-      return (queue == kThreadQueue ? kHostQueue : queue) == device;
+      return (IsThread(queue) ? kHostQueue : queue) == device;
     };
     for (const auto& [s, bytes] : workspace_bytes_) {
       // A thread uses its workspace until it is joined.
-      const bool late = program_.steps[s].queue == kThreadQueue;
+      const bool late = IsThread(program_.steps[s].queue);
       if (is_here(s)) blocks.push_back({bytes, s, late ? static_cast<uint32_t>(out_.end_step) : s});
     }
     MemoryPlan plan = PlanMemory(blocks);

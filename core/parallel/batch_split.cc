@@ -1,35 +1,32 @@
 #include "core/parallel/batch_split.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "core/comm/tree_reduce.h"
+#include "core/parallel/batch_builder.h"
 #include "core/parallel/batch_values.h"
 #include "core/region/resolved_space.h"
 #include "ops/builder.h"
 #include "ops/node_view.h"
 #include "ops/resolve_space.h"
+#include "ops/streams.h"
 
 namespace msrt {
 namespace {
-
-using Ints = std::vector<int64_t>;
 
 bool Is(const Node& node, std::string_view domain, std::string_view op) {
   return node.domain == domain && node.op == op;
 }
 
-class BatchSplitter {
+class BatchSplitter : BatchBuilder {
  public:
   BatchSplitter(const BatchSplitOptions& options, const BatchValues& values, const Graph& source,
                 const OpSet* ops, Graph* out)
-      : options_(options), values_(values), source_(source), out_(*out), builder_(out, ops) {
-    if (options.by_shards) {
-      const auto [first, last] = ShardsOfRank(options.rank, options.ranks);
-      split_.first_shard = first, split_.shards = last - first;
-    }
-  }
+      : BatchBuilder(options, values, ops, out), source_(source) {}
 
   Result<BatchSplit> Run() {
     out_.nodes.clear();
@@ -48,144 +45,8 @@ class BatchSplitter {
   }
 
  private:
-  // ---- building: after an error, values are kNoValue
-  // ----------------------------------------------
-
-  std::vector<ValueId> AddMany(std::string_view domain, std::string_view op,
-                               std::vector<ValueId> inputs, AttrList attrs, size_t outputs) {
-    std::vector<ValueId> none(outputs, kNoValue);
-    if (!status_.ok()) return none;
-    auto added = builder_.Add(domain, op, name_, std::move(inputs), std::move(attrs), outputs);
-    if (added.ok()) return *std::move(added);
-    status_ = added.status();
-    return none;
-  }
-  ValueId Add(std::string_view op, std::vector<ValueId> inputs, AttrList attrs = {}) {
-    return AddMany("", op, std::move(inputs), std::move(attrs), 1)[0];
-  }
-  // Makes the only output of the last node that of a node of the source.
-  void Become(ValueId made, ValueId old) {
-    if (!status_.ok() || old == kNoValue) return;
-    MSRT_CHECK(out_.nodes.back().outputs[0] == made);
-    out_.nodes.back().outputs[0] = old;
-  }
-  ValueId Number(double number) {
-    return out_.AddConstant("number", ConstTensor::Of<double>(DType::kF64, {}, std::array{number}));
-  }
-  ValueId IntConstant(Ints numbers) {
-    return out_.AddConstant("ints", ConstTensor::Int64s(numbers));
-  }
-  ValueId CastTo(ValueId v, DType dtype) { return Add("Cast", {v}, {{"to", dtype}}); }
-  DType TypeOf(ValueId v) const { return out_.value(v).type.dtype; }
-  const Dims& DimsOf(ValueId v) const { return values_.facts().types[IndexOf(v)].dims; }
-
-  // ---- samples
-  // ------------------------------------------------------------------------------------
-
-  void AddInputs() {
-    const std::vector<ValueId> inputs = std::move(out_.inputs);
-    out_.inputs.clear();
-    for (ValueId v : inputs) {
-      const BatchDim& batch = values_[v];
-      split_.has_samples.push_back(batch.follows());
-      if (!batch.follows() || split_.shards == 1) {
-        out_.inputs.push_back(v);
-        if (batch.follows()) shard_inputs_ = {v};
-        continue;
-      }
-      const Value whole = out_.value(v);
-      name_ = whole.name;
-      std::vector<ValueId> shards;
-      for (int s = 0; s < split_.shards; ++s)
-        shards.push_back(
-            out_.AddInput(StrCat(whole.name, ".", split_.first_shard + s), whole.type));
-      Become(Add("Concat", shards, {{"axis", int64_t{0}}}), v);
-      shard_inputs_ = std::move(shards);
-    }
-    all_samples_ = out_.AddInput(std::string(kAllSamplesInput), Type::Tensor(DType::kI64, {}));
-  }
-
-  // The number of all samples times a number, in double.
-  ValueId Count(int64_t per_sample) {
-    ValueId& count = counts_.try_emplace(per_sample, kNoValue).first->second;
-    if (count == kNoValue)
-      count =
-          Add("Mul", {CastTo(all_samples_, DType::kF64), Number(static_cast<double>(per_sample))});
-    return count;
-  }
-
-  // How many elements each shard has of a dim that follows the batch.
-  ValueId ShardSizes(int64_t multiple) {
-    const auto found = sizes_.find(multiple);
-    if (found != sizes_.end()) return found->second;
-    ValueId sizes = kNoValue;
-    if (multiple == 1) {
-      std::vector<ValueId> each;
-      for (ValueId v : shard_inputs_)
-        each.push_back(Add("Shape", {v}, {{"start", int64_t{0}}, {"end", int64_t{1}}}));
-      sizes = Add("Concat", each, {{"axis", int64_t{0}}});
-    } else {
-      sizes = Add("Mul", {ShardSizes(1), IntConstant({multiple})});
-    }
-    return sizes_[multiple] = sizes;
-  }
-
-  // The parts of a value that belong to the shards of this rank.
-  std::vector<ValueId> Parts(ValueId v, const BatchDim& batch) {
-    if (split_.shards == 1) return {v};
-    const auto found = parts_.find(v);
-    if (found != parts_.end()) return found->second;
-    const ValueId sizes = ShardSizes(batch.multiple);
-    return parts_[v] = AddMany("", "Split", {v, sizes}, {{"axis", int64_t{batch.dim}}},
-                               static_cast<size_t>(split_.shards));
-  }
-  std::vector<ValueId> Parts(ValueId v) { return Parts(v, values_[v]); }
-
-  // Combines the partial results of the shards of all ranks.
-  ValueId Combined(std::vector<ValueId> partial, std::string_view reduce) {
-    AttrList attrs{{"reduce", std::string(reduce)},
-                   {"order", std::string(options_.by_shards ? "shards" : "any")}};
-    return AddMany("msrt", "AllReduce", std::move(partial), std::move(attrs), 1)[0];
-  }
-
-  // The node for each shard, where `inputs` follow the batch; returns its outputs by shard.
-  std::vector<std::vector<ValueId>> AddForShards(const Node& node) {
-    std::vector<std::vector<ValueId>> inputs(static_cast<size_t>(split_.shards), node.inputs);
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (!values_.follows(node.inputs[i])) continue;
-      const std::vector<ValueId> parts = Parts(node.inputs[i]);
-      for (size_t s = 0; s < parts.size(); ++s) inputs[s][i] = parts[s];
-    }
-    std::vector<std::vector<ValueId>> outputs;
-    for (const std::vector<ValueId>& of_shard : inputs) {
-      outputs.push_back(AddMany(node.domain, node.op, of_shard, node.attrs, node.outputs.size()));
-      if (!status_.ok()) return outputs;
-      Node& added = out_.nodes.back();
-      added.region = node.region;
-      for (size_t o = 0; o < node.outputs.size(); ++o) {
-        if (node.outputs[o] == kNoValue) added.outputs[o] = kNoValue;
-      }
-    }
-    return outputs;
-  }
-  static std::vector<ValueId> OutputOf(const std::vector<std::vector<ValueId>>& shards, size_t o) {
-    std::vector<ValueId> values;
-    for (const std::vector<ValueId>& outputs : shards) values.push_back(outputs[o]);
-    return values;
-  }
-
-  // The sum over all samples of a new value that has `batch`.
-  ValueId SumOfAll(ValueId v, const BatchDim& batch) {
-    std::vector<ValueId> sums;
-    for (ValueId part : Parts(v, batch))
-      sums.push_back(Add("ReduceSum", {part}, {{"keepdims", int64_t{0}}}));
-    return Combined(std::move(sums), "sum");
-  }
-
   // ---- nodes
   // --------------------------------------------------------------------------------------
-
-  void Copy(const Node& node) { out_.nodes.push_back(node); }
 
   Status AddNode(const Node& node) {
     bool in = false, out = false, counts = false, all_counted = !node.outputs.empty();
@@ -200,10 +61,7 @@ class BatchSplitter {
       return OkStatus();
     }
     if (node.def == nullptr) return Unsupported("this build does not know the op");
-    if (node.def->effect == Effect::kRandom && options_.ranks > 1)
-      return Unsupported(
-          "it draws random numbers for each sample, which cannot be divided among "
-          "ranks yet; leave it out, or train on one rank");
+    if (node.def->effect == Effect::kRandom && options_.ranks > 1) return AddRandom(node);
     if (node.def->effect == Effect::kControl || node.def->effect == Effect::kState ||
         node.def->effect == Effect::kComm)
       return Mixes("has effects");
@@ -220,6 +78,7 @@ class BatchSplitter {
       return Mixes("makes samples from none");
     }
     if ((node.def->traits & kView) != 0) return AddView(node);
+    if (IsAddingScatter(node) && !values_.follows(node.inputs[0])) return AddScatter(node);
     return AddBySpace(node);
   }
 
@@ -321,6 +180,105 @@ class BatchSplitter {
     if (reduce.empty() || node.outputs.size() != 1)
       return Mixes("reduces samples in a way that ranks cannot combine");
     Become(Combined(OutputOf(AddForShards(node), 0), reduce), node.outputs[0]);
+    return OkStatus();
+  }
+
+  // Each element is drawn by its index in the whole batch.
+  Status AddRandom(const Node& node) {
+    if (node.def->custom != nullptr)
+      return Mixes("draws random numbers by its own rule, whose order ranks do not know");
+    MSRT_RETURN_IF_ERROR(AddBySpace(node));
+    if (!DrawsNumbers(node)) return OkStatus();
+    const std::optional<size_t> input = PositionInput(*node.def);
+    if (!input.has_value() || (*input < node.inputs.size() && node.inputs[*input] != kNoValue))
+      return Mixes("draws the random numbers of a piece");
+    Node drawing = std::move(out_.nodes.back());
+    out_.nodes.pop_back();
+    ValueId like = node.inputs[0];
+    if (node.op == "Multinomial") {  // its classes are not in the output
+      const ValueId each = IntConstant({DimsOf(node.outputs[0])[1]});
+      const ValueId rows = Add("Shape", {like}, {{"start", int64_t{0}}, {"end", int64_t{1}}});
+      like = Add("Expand", {Number(0), Add("Concat", {rows, each}, {{"axis", int64_t{0}}})});
+    }
+    if (!status_.ok()) return OkStatus();  // the caller looks at it
+    SetInput(&drawing, *input, Position(like, values_[node.outputs[0]]));
+    Copy(drawing);
+    return OkStatus();
+  }
+
+  // ---- tables of embeddings ---------------------------------------------------------------------
+
+  static bool IsAddingScatter(const Node& node) {
+    if (!Is(node, "", "ScatterND") && !Is(node, "", "ScatterElements")) return false;
+    const AttrValue* reduction = node.attrs.Find("reduction");
+    return reduction != nullptr && std::get<std::string>(*reduction) == "add";
+  }
+
+  // Whether the value is made of zeros by an Expand, as the gradients of gathers are.
+  bool IsZeros(ValueId v) const {
+    for (const Node& node : source_.nodes) {
+      if (node.outputs.empty() || node.outputs[0] != v) continue;
+      if (!Is(node, "", "Expand")) return false;
+      const auto& filler = source_.value(node.inputs[0]).constant;
+      return filler != nullptr && std::all_of(filler->bytes.begin(), filler->bytes.end(),
+                                              [](std::byte b) { return b == std::byte{0}; });
+    }
+    return false;
+  }
+
+  // Samples add rows to a table that all have in common: the gradient of Gather. If the rows of a
+  // batch are fewer than those of the table, ranks exchange the rows, and each adds them all in the
+  // order of samples. Otherwise each shard has a table, and tables are summed. The choice does not
+  // depend on the number of ranks, so that the bits do not.
+  Status AddScatter(const Node& node) {
+    const ValueId data = node.inputs[0], indices = node.inputs[1], updates = node.inputs[2];
+    const BatchDim &of_indices = values_[indices], &of_updates = values_[updates];
+    const bool by_tuples = node.op == "ScatterND";
+    const int last = DimsOf(indices).rank() - 1;
+    if (!of_indices.follows() || of_indices.dim != of_updates.dim ||
+        of_indices.multiple != of_updates.multiple || (by_tuples && of_indices.dim == last) ||
+        (!by_tuples && of_indices.dim != AxisOfScatter(node)))
+      return Mixes("adds samples in a way that ranks cannot divide");
+    const bool floats = IsFloat(TypeOf(updates));
+    const double rows = static_cast<double>(values_.ElementsPerSample(updates)) *
+                        static_cast<double>(typical_samples_);
+    if (by_tuples && floats && rows <= static_cast<double>(DimsOf(data).elements()))
+      return AddScatterOfRows(node);
+    const bool onto_zeros = IsZeros(data);
+    Node each = node;
+    if (!onto_zeros) {
+      const ValueId zero = CastTo(Number(0), TypeOf(data));
+      each.inputs[0] = Add("Expand", {zero, Add("Shape", {data})});
+    }
+    const ValueId sum = Combined(OutputOf(AddForShards(each), 0), "sum");
+    Become(onto_zeros ? sum : Add("Add", {data, sum}), node.outputs[0]);
+    return OkStatus();
+  }
+
+  int AxisOfScatter(const Node& node) const {
+    const AttrValue* axis = node.attrs.Find("axis");
+    const auto at = static_cast<int>(axis == nullptr ? 0 : std::get<int64_t>(*axis));
+    return at < 0 ? at + DimsOf(node.inputs[0]).rank() : at;
+  }
+
+  // With the samples as first dim, the order of all rows is that of ranks.
+  Status AddScatterOfRows(const Node& node) {
+    const auto samples_first = [&](ValueId v) {
+      const int dim = values_[v].dim;
+      if (dim == 0) return v;
+      Ints order{dim};
+      for (int d = 0; d < DimsOf(v).rank(); ++d) {
+        if (d != dim) order.push_back(d);
+      }
+      return Add("Transpose", {v}, {{"perm", std::move(order)}});
+    };
+    const auto i64 = [&](ValueId v) {
+      return TypeOf(v) == DType::kI64 ? v : CastTo(v, DType::kI64);
+    };
+    const ValueId indices = i64(samples_first(node.inputs[1])),
+                  updates = samples_first(node.inputs[2]);
+    Become(AddMany("msrt", "AllScatterAdd", {node.inputs[0], indices, updates}, {}, 1)[0],
+           node.outputs[0]);
     return OkStatus();
   }
 
@@ -500,18 +458,7 @@ class BatchSplitter {
     return OkStatus();
   }
 
-  const BatchSplitOptions& options_;
-  const BatchValues& values_;
   const Graph& source_;
-  Graph& out_;
-  GraphBuilder builder_;
-  BatchSplit split_;
-  std::string name_;                   // of the node that is being added
-  Status status_;                      // the first error of Add
-  std::vector<ValueId> shard_inputs_;  // one input with samples, by shard
-  ValueId all_samples_ = kNoValue;
-  std::map<int64_t, ValueId> sizes_, counts_;
-  std::map<ValueId, std::vector<ValueId>> parts_;
   std::map<std::tuple<ValueId, ValueId, bool, int64_t>, ValueId> weight_sums_;
 };
 

@@ -249,8 +249,7 @@ class StepThreading {
   void ThreadNodes(Graph* graph, std::vector<Node> nodes, ValueId step) {
     for (Node& node : nodes) {
       if (DrawsNumbers(node) && !HasStep(node)) {
-        node.inputs.resize(node.def->inputs.size(), kNoValue);
-        node.inputs.back() = step;
+        SetInput(&node, StepInput(*node.def), step);
       } else if (IsControl(node)) {
         PassStep(graph, step, &node);
       }

@@ -86,7 +86,7 @@ void CountBorders(const Program& program, PlacementReport* report) {
 }  // namespace
 
 std::string_view DeviceName(const Program& program, uint16_t device) {
-  if (device == kThreadQueue) return "host thread";
+  if (IsThread(device)) return "host thread";
   return device == 0 ? std::string_view("host") : program.devices[device]->name();
 }
 

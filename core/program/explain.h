@@ -35,7 +35,7 @@ struct PlacementReport {
 PlacementReport MakePlacementReport(const Program& program);
 
 // Names a memory or a queue: "host" for the runtime itself and for delegates without a device,
-// "host thread" for kThreadQueue.
+// "host thread" for kThreadQueue and kBackgroundQueue.
 std::string_view DeviceName(const Program& program, uint16_t device);
 std::string_view DelegateName(const Step& step);
 // The name and op of the step's node. For a copy without a node: the value's name, and the

@@ -60,10 +60,14 @@ inline constexpr uint32_t kNoNode = UINT32_MAX;
 
 // A queue executes steps in order: kHostQueue is the host itself, at once; queue d is the session's
 // stream on Program::devices[d]; kThreadQueue is a thread of the session for host work that mostly
-// waits. Where the tensors of a step are is another matter: a copy touches two memories.
+// waits; kBackgroundQueue is another, for collectives whose results are wanted much later, so that
+// they do not hold up those that are wanted at once. Where the tensors of a step are is another
+// matter: a copy touches two memories.
 using QueueId = uint16_t;
-inline constexpr QueueId kHostQueue = 0, kThreadQueue = kMaxDevices;
-inline bool IsOnDevice(QueueId queue) { return queue != kHostQueue && queue != kThreadQueue; }
+inline constexpr QueueId kHostQueue = 0, kThreadQueue = kMaxDevices,
+                         kBackgroundQueue = kMaxDevices + 1;
+inline bool IsThread(QueueId queue) { return queue >= kThreadQueue; }
+inline bool IsOnDevice(QueueId queue) { return queue != kHostQueue && !IsThread(queue); }
 
 struct Step {
   StepKind kind;
@@ -116,10 +120,10 @@ struct Program {
   uint32_t held_count = 0;
   std::vector<uint32_t> state_slots;       // those that its state steps touch, ascending
   std::vector<StateUpdate> state_updates;  // ascending by `made`
-  bool uses_thread = false;                // some step is on kThreadQueue
+  bool uses_thread = false;                // some step is on a thread
 
   // One more than the last queue.
-  size_t queue_count() const { return uses_thread ? kThreadQueue + 1u : devices.size(); }
+  size_t queue_count() const { return uses_thread ? kBackgroundQueue + 1u : devices.size(); }
 };
 
 // Places, compiles and lays out the steps. Unless the options are strict, a candidate that fails to

@@ -159,6 +159,7 @@ void ProgramBuilder::AddExchange(uint32_t n) {
   const NodeView view(graph_, node);
   if (IsCollective(node)) {
     step.collective = std::make_shared<const CollectivePlan>(CollectivePlanOf(view.op()));
+    if (step.collective->background) step.queue = kBackgroundQueue;
   } else {
     auto plan = ExchangePlanOf(view.op());
     MSRT_CHECK(plan.ok());  // validated

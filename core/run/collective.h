@@ -1,4 +1,4 @@
-// Runs a collective node: its tensors are one message, which all ranks reduce.
+// Runs a collective node: the tensors of an AllReduce are one message.
 #pragma once
 
 #include <span>

@@ -125,11 +125,15 @@ Status Executor::NameFrames(Status status) const {
 }
 
 void Executor::AbortRanks(const Status& status) {
-  if (context_.communicator != nullptr) context_.communicator->Abort(status);
+  for (Communicator* c : {context_.communicator, context_.background}) {
+    if (c != nullptr) c->Abort(status);
+  }
 }
 
 Status Executor::Synchronize() {
   Status threads = thread_.Synchronize();
+  Status background = background_.Synchronize();
+  if (threads.ok()) threads = std::move(background);
   Status devices = queues_.Synchronize();
   return threads.ok() ? devices : threads;
 }

@@ -14,8 +14,8 @@ class Executor {
  public:
   Executor(const CompiledModel& model, Budget* budget, StateStore* states,
            const std::atomic<bool>* cancelled, int32_t stream_priority,
-           Communicator* communicator = nullptr)
-      : context_{model, *budget, *states, *cancelled, stream_priority, communicator} {}
+           Communicator* communicator = nullptr, Communicator* background = nullptr)
+      : context_{model, *budget, *states, *cancelled, stream_priority, communicator, background} {}
 
   // Inputs are used in place. Results go to the cells.
   Status Run(uint32_t graph, std::span<const RunValue> inputs, std::span<ResultCell> outputs,
@@ -58,11 +58,11 @@ class Executor {
   RunContext context_;
   FrameStack frames_{&context_};
   Queues queues_{&context_};
-  ThreadQueue thread_{&context_};
+  ThreadQueue thread_{&context_}, background_{&context_};
   DeviceValues values_{&context_, &queues_};
   Segments segments_{&context_, &values_};
   Calls calls_{&context_, &frames_, &segments_};
-  StepRunner steps_{&context_, &values_, &thread_};
+  StepRunner steps_{&context_, &values_, &thread_, &background_};
   ControlFlow control_{&context_, &calls_, &values_};
   std::vector<ResultCell*> targets_;
   std::shared_ptr<const EntryProgram> binding_placed_;

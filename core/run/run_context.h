@@ -30,6 +30,18 @@ struct ExchangeTotals {
   int64_t bytes_sent = 0, bytes_received = 0;
   int64_t nanos = 0;          // from packing the first byte of an exchange to unpacking its last
   int64_t exposed_nanos = 0;  // of these: the host had nothing else to do
+
+  void Add(const ExchangeTotals& other) {
+    exchanges += other.exchanges, messages_sent += other.messages_sent;
+    bytes_sent += other.bytes_sent, bytes_received += other.bytes_received;
+    nanos += other.nanos, exposed_nanos += other.exposed_nanos;
+  }
+  // The part of the time that computation hides.
+  double hidden() const {
+    return nanos <= 0 || exposed_nanos >= nanos
+               ? 0
+               : 1 - static_cast<double>(exposed_nanos) / static_cast<double>(nanos);
+  }
 };
 
 struct RunContext {
@@ -39,10 +51,11 @@ struct RunContext {
   const std::atomic<bool>& cancelled;
   int32_t stream_priority = 0;           // of the session's streams on devices
   Communicator* communicator = nullptr;  // null: the session has none
+  Communicator* background = nullptr;    // for collectives in the background; null: there is none
   RunOptions options = {};
   RunFailure failure = {};
   RunProfile profile = {};
-  // Written by the session's thread until the run has synchronized, except exposed_nanos.
+  // Complete when the run has synchronized.
   ExchangeTotals exchanges = {};
   size_t arena_lower_bound = 0;
   bool reads_caller = false;  // devices may still read stable inputs of calls (Frame::stable_from)

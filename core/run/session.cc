@@ -35,7 +35,7 @@ class Session::Impl {
         budget_(model_->environment->allocator, options.memory_cap_bytes),
         states_(*model_, budget_, std::move(shared)),
         executor_(*model_, &budget_, &states_, &cancelled_, options.stream_priority,
-                  options.communicator),
+                  options.communicator, options.background_communicator),
         inputs_(graph_.inputs.size()),
         outputs_(graph_.outputs.size()) {
     const uint32_t graph = model_->module.entries[entry];

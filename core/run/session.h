@@ -27,6 +27,9 @@ struct SessionOptions {
   // it. A failed or cancelled run aborts it: all ranks fail. Each rank needs its own runtime, since
   // a run holds the threads of its runtime while it waits for other ranks.
   Communicator* communicator = nullptr;
+  // For collectives in the background (attribute of msrt.AllReduce), of the same ranks. Only needed
+  // if the model has some.
+  Communicator* background_communicator = nullptr;
 };
 
 struct SessionMemory {

@@ -168,8 +168,8 @@ Status StepRunner::RunStep(Frame* frame, uint32_t bound) {
 
 Status StepRunner::Record(Frame* frame, const BoundStep& step) {
   const auto event = static_cast<uint32_t>(step.event);
-  if (step.queue != kThreadQueue) return frame->queues[step.queue]->Record(event);
-  thread_.Record(event);
+  if (!IsThread(step.queue)) return frame->queues[step.queue]->Record(event);
+  ThreadOf(step.queue).Record(event);
   return OkStatus();
 }
 
@@ -184,8 +184,8 @@ Status StepRunner::Wait(Frame* frame, const BoundStep& step) {
 }
 
 Status StepRunner::HostWait(Frame* frame, const EventId& event) {
-  return event.queue == kThreadQueue ? thread_.Wait(event.number)
-                                     : frame->queues[event.queue]->Wait(event.number);
+  return IsThread(event.queue) ? ThreadOf(event.queue).Wait(event.number)
+                               : frame->queues[event.queue]->Wait(event.number);
 }
 
 // Slots that the step writes in place may move to their own memory first.
@@ -297,20 +297,27 @@ Status StepRunner::EnqueueExchange(Frame* frame, const BoundStep& step) {
   const WaitLimit limit =
       LimitOf(context_.options, context_.model.environment->clock, &context_.cancelled);
   if (collective != nullptr) {
-    thread_.Enqueue(
-        [plan = collective, views = std::move(views), limit, inputs = step.input_count,
-         comm = context_.communicator, allocator = context_.model.environment->allocator,
-         totals = &context_.exchanges] {
-          return RunCollective(*plan, std::span(views).first(inputs),
-                               std::span(views).subspan(inputs), comm, limit, allocator, totals);
-        },
-        {});
+    Communicator* comm = context_.communicator;
+    if (comm != nullptr && collective->background) comm = context_.background;
+    if (comm == nullptr && context_.communicator != nullptr)
+      return InvalidArgument(
+          "the model has collectives in the background, but the session has no communicator for "
+          "them: set background_communicator");
+    ThreadOf(step.queue)
+        .Enqueue(
+            [plan = collective, views = std::move(views), limit, inputs = step.input_count, comm,
+             allocator = context_.model.environment->allocator](ExchangeTotals* totals) {
+              return RunCollective(*plan, std::span(views).first(inputs),
+                                   std::span(views).subspan(inputs), comm, limit, allocator,
+                                   totals);
+            },
+            {});
     return OkStatus();
   }
   thread_.Enqueue(
       [plan = frame->program().steps[step.step].exchange, views = std::move(views), limit,
        inputs = step.input_count, comm = context_.communicator,
-       allocator = context_.model.environment->allocator, totals = &context_.exchanges] {
+       allocator = context_.model.environment->allocator](ExchangeTotals* totals) {
         return RunExchange(*plan, std::span(views).first(inputs), std::span(views).subspan(inputs),
                            comm, limit, allocator, totals);
       },

@@ -14,8 +14,13 @@ namespace msrt {
 
 class StepRunner {
  public:
-  StepRunner(RunContext* context, DeviceValues* values, ThreadQueue* thread)
-      : context_(*context), values_(*values), thread_(*thread), scratch_(&context->budget) {}
+  StepRunner(RunContext* context, DeviceValues* values, ThreadQueue* thread,
+             ThreadQueue* background)
+      : context_(*context),
+        values_(*values),
+        thread_(*thread),
+        background_(*background),
+        scratch_(&context->budget) {}
 
   // Runs the segment in progress of this frame. Its results on the host are there afterwards; work
   // of devices may still be in progress.
@@ -49,7 +54,8 @@ class StepRunner {
 
   RunContext& context_;
   DeviceValues& values_;
-  ThreadQueue& thread_;
+  ThreadQueue& ThreadOf(QueueId queue) { return queue == kBackgroundQueue ? background_ : thread_; }
+  ThreadQueue &thread_, &background_;
   SessionScratch scratch_;
   msrt_run_args args_ = MSRT_INIT(msrt_run_args);  // of the kernel in progress; zeroed only once
   std::vector<void*> pointers_;                    // of the step in progress

@@ -1,5 +1,7 @@
 #include "core/run/thread_queue.h"
 
+#include <utility>
+
 #include "core/base/catch_as_status.h"
 
 namespace msrt {
@@ -38,7 +40,7 @@ Status ThreadQueue::Run(const BoundKernel& kernel, std::span<void* const> pointe
   if (host_ == nullptr)
     host_ = std::make_unique<const Host>(CallbackServices{env.allocator, env.log});
   Work work = [&kernel, &env, host = host_.get(), input_count, workspace,
-               pointers = std::vector<void*>(pointers.begin(), pointers.end())] {
+               pointers = std::vector<void*>(pointers.begin(), pointers.end())](ExchangeTotals*) {
     ThreadScratch memory{env.allocator, {}};
     const msrt_scratch scratch{&memory, ThreadScratch::Get};
     msrt_run_args args = MSRT_INIT(msrt_run_args);
@@ -88,6 +90,7 @@ Status ThreadQueue::Synchronize() {
   Status status = WaitUntil(enqueued_);
   std::lock_guard lock(mutex_);
   status_ = OkStatus();
+  context_.exchanges.Add(std::exchange(totals_, {}));
   return status;
 }
 
@@ -100,7 +103,7 @@ void ThreadQueue::Loop() {
       const Work& work = queue_.front().first;
       lock.unlock();
       Status status;
-      Status thrown = CatchAsStatus([&] { status = work(); });
+      Status thrown = CatchAsStatus([&] { status = work(&totals_); });
       lock.lock();
       status_ = thrown.ok() ? std::move(status) : std::move(thrown);
       if (!status_.ok()) failure_ = std::move(queue_.front().second);

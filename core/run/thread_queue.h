@@ -27,8 +27,9 @@ class ThreadQueue {
   Status Run(const BoundKernel& kernel, std::span<void* const> pointers, size_t input_count,
              void* workspace, RunFailure on_failure);
 
-  // Runs any work in the thread. What it refers to lives until the host has waited for it.
-  using Work = std::function<Status()>;
+  // Runs any work in the thread, which adds its communication to the totals of the run. What it
+  // refers to lives until the host has waited for it.
+  using Work = std::function<Status(ExchangeTotals*)>;
   void Enqueue(Work work, RunFailure on_failure);
 
   void Record(uint32_t event);
@@ -48,8 +49,9 @@ class ThreadQueue {
   std::condition_variable changed_;
   std::deque<std::pair<Work, RunFailure>> queue_;  // the first is being done
   uint64_t enqueued_ = 0, done_ = 0;
-  Status status_;       // the first failure
-  RunFailure failure_;  // of that work
+  Status status_;          // the first failure
+  RunFailure failure_;     // of that work
+  ExchangeTotals totals_;  // since the last Synchronize
   bool ending_ = false;
   std::thread thread_;
 };

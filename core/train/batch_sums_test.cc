@@ -2,7 +2,9 @@
 // number.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
+#include <map>
 #include <random>
 #include <thread>
 
@@ -113,13 +115,14 @@ std::vector<TrainedState> OnRanks(int ranks, const TrainOne& train) {
 }
 
 Result<std::unique_ptr<Trainer>> MakeTrainer(const TrainingSpec& spec, BatchSums sums,
-                                             Communicator* comm, Module model = NormedNet()) {
+                                             Communicator* comm, Module model = NormedNet(),
+                                             Dims typical = {16, 2, kSize, kSize}) {
   MSRT_ASSIGN_OR_RETURN(Module training, MakeTrainingModule(std::move(model), spec));
   TrainerOptions options;
   options.schedule.rate = 0.05;
   options.sums = sums;
   options.session.communicator = comm;
-  options.compile.typical = {{"x", {16, 2, kSize, kSize}}, {"target", {16}}};
+  options.compile.typical = {{"x", typical}, {"target", {16}}};
   auto environment = TestEnvironment();
   environment->parallel = MakeThreadPool(comm == nullptr ? 2 : 1);  // each rank has its own
   return Trainer::Create(std::move(environment), std::move(training), options);
@@ -189,6 +192,140 @@ TEST(BatchSums, FixedSumsCoverWeightsIgnoredLabelsAndClipping) {
   spec.loss_scale.dynamic = true;
   spec.loss_scale.initial = 1024;
   ExpectSameBitsForAnyRanks(Training(spec, BatchSums::kFixed, /*ignores=*/true));
+}
+
+// ---- words: tables of embeddings, and random ops with the samples along any dim -----------------
+
+constexpr int64_t kWords = 6, kTable = 100;  // words of a sample
+
+Module WordNet(bool draws) {
+  Module module;
+  module.name = "words";
+  module.graphs.emplace_back().name = "main";
+  module.entries = {0};
+  Graph& g = module.graphs[0];
+  GraphBuilder b(&g);
+  uint32_t seed = 50;
+  const auto weights = [&](const char* name, Dims dims) {
+    return g.AddConstant(
+        name, ConstTensor::Floats(dims, Draw(static_cast<size_t>(dims.elements()), seed++, 0.5f)));
+  };
+  const auto number = [&](int64_t n) {
+    return g.AddConstant("number", ConstTensor::Of<int64_t>(DType::kI64, {}, std::array{n}));
+  };
+  const auto add = [&](const char* op, const char* name, std::vector<ValueId> inputs,
+                       AttrList attrs = {}) {
+    return Require(b.Add(op, name, std::move(inputs), std::move(attrs)));
+  };
+  const ValueId x = g.AddInput("x", Type::Tensor(DType::kI64, {module.SymbolFor("batch"), kWords}));
+  // The rows of a batch are fewer than those of the first and the last table, and more than those
+  // of the second.
+  const ValueId words = add("Gather", "words", {weights("table", {kTable, 4}), x});
+  const ValueId kinds =
+      add("Gather", "kinds", {weights("kind_table", {2, 4}), add("Mod", "kind", {x, number(2)})});
+  const std::vector<int64_t> swapped{1, 0, 2};
+  ValueId late = add("Gather", "late",
+                     {weights("late_table", {kTable, 4}),
+                      add("Transpose", "turned", {x}, {{"perm", std::vector<int64_t>{1, 0}}})});
+  ValueId v = add("Add", "sum", {words, kinds});
+  if (draws) {
+    late = add("Dropout", "late_drop", {late}, {{"ratio", 0.25}, {"seed", 5.0}});
+    late = add("Add", "noisy", {late, add("RandomNormalLike", "noise", {late}, {{"scale", 0.1}})});
+    v = add("Dropout", "drop", {v}, {{"ratio", 0.5}});
+  }
+  v = add("Add", "all", {v, add("Transpose", "back", {late}, {{"perm", swapped}})});
+  v = add("Flatten", "flat", {v});
+  if (draws) {
+    // Rows that follow the batch six to one.
+    const ValueId rows = add("Reshape", "rows", {v}, {{"shape", std::vector<int64_t>{-1, 4}}});
+    v = add("Reshape", "joined", {add("Dropout", "row_drop", {rows}, {{"ratio", 0.1}})},
+            {{"shape", std::vector<int64_t>{-1, kWords * 4}}});
+    const ValueId chosen = add("Multinomial", "chosen", {v}, {{"sample_size", int64_t{3}}});
+    const ValueId mean = add("ReduceMean", "chosen_mean",
+                             {add("Cast", "chosen_number", {chosen}, {{"to", DType::kF32}})},
+                             {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{1}}});
+    const ValueId small = g.AddConstant("small", ConstTensor::Floats({}, std::vector<float>{0.1f}));
+    v = add("Add", "with_chosen", {v, add("Mul", "chosen_part", {mean, small})});
+  }
+  g.outputs = {add("Gemm", "dense", {v, weights("w", {kWords * 4, kClasses})})};
+  return module;
+}
+
+Batch WordsOf(uint32_t seed, int64_t samples, int rank, int ranks) {
+  const auto [first_shard, last_shard] = ShardsOfRank(rank, ranks);
+  const int64_t first = FirstSampleOfShard(samples, first_shard),
+                last = FirstSampleOfShard(samples, last_shard);
+  Batch batch;
+  batch.samples = last - first, batch.global_samples = samples;
+  std::vector<int64_t> words, labels;
+  for (int64_t i = first; i < last; ++i) {
+    // Some words are in many samples.
+    for (int64_t w = 0; w < kWords; ++w) words.push_back((i * (w + 3) + seed) * 7 % 30);
+    labels.push_back((i * 5 + seed) % kClasses);
+  }
+  batch.tensors = {ConstTensor::Of<int64_t>(DType::kI64, {batch.samples, kWords}, words),
+                   ConstTensor::Int64s(labels)};
+  return batch;
+}
+
+TrainOne TrainingWords(bool draws, BatchSums sums) {
+  return [=](Communicator* comm, int rank, int ranks) {
+    auto trainer = MakeTrainer({}, sums, comm, WordNet(draws), {16, kWords});
+    EXPECT_TRUE(trainer.ok()) << trainer.status().message();
+    if (!trainer.ok()) return TrainedState();
+    TrainedState steps;
+    for (uint32_t i = 0; i < std::size(kBatches); ++i) {
+      auto step = (*trainer)->Step(WordsOf(i, kBatches[i], rank, ranks));
+      EXPECT_TRUE(step.ok()) << step.status().message();
+      if (!step.ok()) return TrainedState();
+      steps.losses.push_back(step->loss);
+      steps.correct.push_back(step->correct);
+    }
+    TrainedState result = StateOf(**trainer);
+    result.losses = steps.losses, result.correct = steps.correct;
+    return result;
+  };
+}
+
+void ExpectClose(const TrainedState& a, const TrainedState& b) {
+  ASSERT_EQ(a.losses.size(), b.losses.size());
+  for (size_t i = 0; i < a.losses.size(); ++i)
+    EXPECT_NEAR(a.losses[i], b.losses[i], 1e-4 * std::abs(a.losses[i])) << i;
+  for (size_t i = 0; i < a.state.size(); ++i) {
+    if (a.state[i].dtype != DType::kF32) continue;
+    const auto x = a.state[i].As<float>(), y = b.state[i].As<float>();
+    for (size_t k = 0; k < x.size(); ++k) EXPECT_NEAR(x[k], y[k], 1e-4) << i << " " << k;
+  }
+}
+
+TEST(BatchSums, TablesOfEmbeddingsHaveTheSameBitsForAnyNumberOfRanks) {
+  ExpectSameBitsForAnyRanks(TrainingWords(/*draws=*/false, BatchSums::kFixed));
+  const TrainedState plain = TrainingWords(false, BatchSums::kAny)(nullptr, 0, 1);
+  ExpectClose(TrainingWords(false, BatchSums::kFixed)(nullptr, 0, 1), plain);
+  for (const TrainedState& result : OnRanks(3, TrainingWords(false, BatchSums::kAny)))
+    ExpectClose(result, plain);
+}
+
+// A model whose Dropout has no stream yet, as it does not draw in inference.
+TEST(BatchSums, TheGradientOfDropoutDropsTheSameElements) {
+  const auto training = MakeTrainingModule(WordNet(/*draws=*/true), {});
+  ASSERT_TRUE(training.ok()) << training.status().message();
+  std::map<int64_t, int> nodes;  // by stream
+  for (const Node& node : training->graphs[training->entries[0]].nodes) {
+    if (node.op == "Dropout") ++nodes[std::get<int64_t>(*node.attrs.Find("stream"))];
+  }
+  ASSERT_EQ(nodes.size(), 3u);
+  for (const auto& [stream, count] : nodes) EXPECT_EQ(count, 2) << stream;
+}
+
+// The undivided step draws what the ranks draw together.
+TEST(BatchSums, RandomOpsDrawTheSameNumbersForAnyNumberOfRanks) {
+  ExpectSameBitsForAnyRanks(TrainingWords(/*draws=*/true, BatchSums::kFixed));
+  const TrainedState plain = TrainingWords(true, BatchSums::kAny)(nullptr, 0, 1);
+  for (const BatchSums sums : {BatchSums::kFixed, BatchSums::kAny}) {
+    for (const TrainedState& result : OnRanks(3, TrainingWords(true, sums)))
+      ExpectClose(result, plain);
+  }
 }
 
 // A step with sums by shards is the ordinary step, apart from rounding.

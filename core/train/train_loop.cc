@@ -320,6 +320,7 @@ Status Loop::RunEpoch() {
     if (first_step_++ > 0) {
       const auto count = static_cast<double>(++outcome_.steps_timed);
       outcome_.step_millis += (watch.Millis() - outcome_.step_millis) / count;
+      outcome_.exchanges.Add(s_.trainer->exchanges());
     }
     ++position_.batch;
     if (std::isfinite(result->loss)) {  // else the loss scale was reduced, and nothing else done

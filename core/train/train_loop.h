@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/run/run_context.h"
 #include "core/train/metrics.h"
 #include "core/train/train_history.h"
 #include "core/train/train_ranks.h"
@@ -64,7 +65,8 @@ struct TrainOutcome {
   std::optional<MetricSums> evaluation;  // the last, of classes
   double step_millis = 0;                // the mean of this process's steps, without the first
   int64_t steps_timed = 0;
-  bool stopped = false;  // by *stop: the run is not complete
+  ExchangeTotals exchanges = {};  // of these steps together
+  bool stopped = false;           // by *stop: the run is not complete
 };
 
 // Trains until the epochs are done, or *stop. Writes checkpoints and history.csv, on rank 0. All

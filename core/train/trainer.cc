@@ -11,6 +11,9 @@
 #include "core/comm/tree_reduce.h"
 #include "core/graph/constants.h"
 #include "core/parallel/batch_split.h"
+#include "core/parallel/gradient_buckets.h"
+#include "core/run/run_context.h"
+#include "core/train/comm_speed.h"
 #include "core/train/inference_module.h"
 #include "core/train/rank_agreement.h"
 #include "core/train/training_module.h"
@@ -74,6 +77,7 @@ struct EntrySession {
 struct Trainer::Impl {
   Module module;
   TrainerOptions options;
+  std::unique_ptr<Communicator> background;  // for buckets; the sessions use it
   std::shared_ptr<const CompiledModel> model;
   // The others share the state of `train`, and are made when they are first used.
   EntrySession train, accumulate, test, eval;
@@ -82,7 +86,9 @@ struct Trainer::Impl {
   Scalar rate;
   std::map<std::string, BatchSplit, std::less<>> splits;  // by entry; those that are divided
   int64_t all_samples = 0;                                // of the batch of a step
-  std::atomic<Session*> running{nullptr};                 // for Cancel
+  int64_t bucket_bytes = 0;
+  ExchangeTotals exchanges;                // of the last step
+  std::atomic<Session*> running{nullptr};  // for Cancel
 
   Communicator* ranks() const { return options.session.communicator; }
   bool is_divided() const { return !splits.empty(); }
@@ -121,7 +127,26 @@ struct Trainer::Impl {
     }
     MSRT_ASSIGN_OR_RETURN(BatchSplit made,
                           SplitBatch(split, *environment.evaluator, environment.ops.get(), &graph));
+    if (bucket_bytes > 0) GroupReductions(bucket_bytes, &graph);
     splits.emplace(name, std::move(made));
+    return OkStatus();
+  }
+
+  // All ranks choose the same.
+  Status ChooseBuckets(const Module& training) {
+    if (ranks() == nullptr || ranks()->size() == 1) return OkStatus();
+    MSRT_ASSIGN_OR_RETURN(
+        background, ranks()->Split(0, ranks()->rank(), StrCat(ranks()->group(), "/gradients")));
+    options.session.background_communicator = background.get();
+    bucket_bytes = options.bucket_bytes;
+    if (bucket_bytes > 0) return OkStatus();
+    int64_t gradients = 0;
+    for (const StateSlot& slot : training.states) {
+      if (slot.role == StateRole::kParameter && slot.type.concrete())
+        gradients += static_cast<int64_t>(BytesOf(slot.type.dtype, slot.type.dims.elements()));
+    }
+    MSRT_ASSIGN_OR_RETURN(const CommSpeed speed, MeasureCommSpeed(*ranks()));
+    bucket_bytes = BucketBytes(speed, gradients);
     return OkStatus();
   }
 
@@ -285,6 +310,7 @@ Result<std::unique_ptr<Trainer>> Trainer::Create(std::shared_ptr<const Environme
   CompileOptions compile = options.compile;
   compile.place.exact = compile.place.exact || options.sums == BatchSums::kFixed;
   if (impl->ranks() != nullptr) MSRT_RETURN_IF_ERROR(impl->CheckRanks(module));
+  MSRT_RETURN_IF_ERROR(impl->ChooseBuckets(module));
   if (options.sums == BatchSums::kFixed ||
       (impl->ranks() != nullptr && impl->ranks()->size() > 1)) {
     for (const std::string_view name : {kTrainEntry, kTestEntry, kAccumulateEntry}) {
@@ -326,6 +352,7 @@ Result<StepResult> Trainer::Step(const Batch& batch, const RunOptions& run) {
     MSRT_RETURN_IF_ERROR(entry.session->SetInput(rate_input, t.rate.ViewAs(dtype, rate), nullptr));
   }
   MSRT_RETURN_IF_ERROR(t.Run(entry.session.get(), run));
+  t.exchanges = entry.session->exchanges();
   MSRT_ASSIGN_OR_RETURN(StepResult result, t.Results(entry));
   result.rate = rate;
   result.updated = updates && !result.skipped;
@@ -470,7 +497,8 @@ Status Trainer::TakeOverFromFirstRank() {
   return receive(&impl_->micro_batches, sizeof impl_->micro_batches);
 }
 
-const ExchangeTotals& Trainer::exchanges() const { return impl_->train.session->exchanges(); }
+const ExchangeTotals& Trainer::exchanges() const { return impl_->exchanges; }
+int64_t Trainer::bucket_bytes() const { return impl_->bucket_bytes; }
 
 Result<Module> Trainer::Export() const {
   return MakeInferenceModule(impl_->module,

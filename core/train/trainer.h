@@ -30,6 +30,8 @@ struct TrainerOptions {
   // in the same order; those that read or write state by name are local.
   SessionOptions session;
   BatchSums sums = BatchSums::kAny;
+  // Of gradients that ranks reduce as one message; 0: what is fastest, measured at the start.
+  int64_t bucket_bytes = 0;
 };
 
 struct StepResult {
@@ -92,6 +94,7 @@ class Trainer {
   // A collective: all ranks take over the state and the step of rank 0.
   Status TakeOverFromFirstRank();
   const ExchangeTotals& exchanges() const;  // the communication of the last step
+  int64_t bucket_bytes() const;  // of gradients that are reduced as one message; 0: one rank
 
   // The model for inference with the current parameters, or their moving averages if there are.
   Result<Module> Export() const;

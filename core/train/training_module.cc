@@ -9,6 +9,7 @@
 #include "core/train/losses.h"
 #include "core/train/optimizer_node.h"
 #include "ops/builder.h"
+#include "ops/streams.h"
 #include "ops/validate.h"
 
 namespace msrt {
@@ -31,6 +32,7 @@ class TrainingModuleBuilder {
     MSRT_ASSIGN_OR_RETURN(parameters_, FindParameters(module_.main(), spec_));
     MSRT_RETURN_IF_ERROR(AddSlots());
     const uint32_t eval = module_.entries[0];
+    SwitchToInference(eval);
     const uint32_t train = CopyOf(eval, kTrainEntry), test = CopyOf(eval, kTestEntry);
     const uint32_t accumulate = spec_.accumulation > 1 ? CopyOf(eval, kAccumulateEntry) : 0;
     module_.graphs[eval].name = kEvalEntry;
@@ -113,6 +115,13 @@ class TrainingModuleBuilder {
   void SwitchToTraining(uint32_t g) {
     for (Node& node : module_.graphs[g].nodes) {
       if (node.domain.empty() && node.op == "Dropout") node.attrs.Set("training", int64_t{1});
+    }
+    AssignStreams(&module_);  // before gradients, which must drop what the layers drop
+  }
+  // The model evaluates as it is used, however its file was made.
+  void SwitchToInference(uint32_t g) {
+    for (Node& node : module_.graphs[g].nodes) {
+      if (node.domain.empty() && node.op == "Dropout") node.attrs.Set("training", int64_t{0});
     }
   }
 

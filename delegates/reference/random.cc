@@ -15,35 +15,47 @@ namespace {
 class Draws {
  public:
   Draws(const KernelArgs& args, size_t step_input)
-      : out_(args.outputs[0].dims),
-        begin_(args.op.Ints("piece_begin")),
-        whole_(out_),
-        stream_(static_cast<uint64_t>(args.op.Int("stream"))) {
+      : out_(args.outputs[0].dims), stream_(static_cast<uint64_t>(args.op.Int("stream"))) {
     const OpView& op = args.op;
-    if (op.Has("whole_shape")) whole_ = Dims(op.Ints("whole_shape"));
+    FindPosition(args, step_input + 1);
     if (args.has_input(step_input)) step_ = *args.inputs[step_input].As<uint64_t>();
     // No seed is another key than every seed.
     if (op.Has("seed")) key_ = {std::bit_cast<uint64_t>(op.Float("seed")), 0};
   }
   PhiloxBlock At(int64_t element) const {
-    return Philox({static_cast<uint64_t>(IndexInWhole(element)), step_, stream_, 0}, key_);
+    return Philox({IndexInWhole(element), step_, stream_, 0}, key_);
   }
 
  private:
-  int64_t IndexInWhole(int64_t element) const {
-    if (begin_.empty()) return element;
-    int64_t index = 0, stride = 1;
+  // From the attributes of a piece, and from the input.
+  void FindPosition(const KernelArgs& args, size_t input) {
+    const bool given = args.has_input(input);
+    if (!given && !args.op.Has("whole_shape")) return;
+    const auto begin = args.op.Ints("piece_begin"), shape = args.op.Ints("whole_shape");
+    const auto rank = static_cast<size_t>(out_.rank());
+    const int64_t* position = given ? args.inputs[input].As<int64_t>() : nullptr;
+    for (size_t i = 0; i < rank; ++i) {
+      begin_.push_back(i < begin.size() ? static_cast<uint64_t>(begin[i]) : 0);
+      if (given) begin_[i] += static_cast<uint64_t>(position[i]);
+      whole_.push_back(static_cast<uint64_t>(given ? position[rank + i] : shape[i]));
+    }
+  }
+
+  // Unsigned: the numbers of the input may be anything.
+  uint64_t IndexInWhole(int64_t element) const {
+    if (begin_.empty()) return static_cast<uint64_t>(element);
+    uint64_t index = 0, stride = 1;
     for (int i = out_.rank() - 1; i >= 0; --i) {
-      index += (begin_[static_cast<size_t>(i)] + element % out_[i]) * stride;
+      const auto at = static_cast<size_t>(i);
+      index += (begin_[at] + static_cast<uint64_t>(element % out_[i])) * stride;
       element /= out_[i];
-      stride *= whole_[i];
+      stride *= whole_[at];
     }
     return index;
   }
 
   Dims out_;
-  std::span<const int64_t> begin_;
-  Dims whole_;
+  std::vector<uint64_t> begin_, whole_;
   uint64_t step_ = 0, stream_;
   std::array<uint64_t, 2> key_ = {0, 1};
 };

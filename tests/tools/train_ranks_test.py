@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""msrun train on several ranks: the same weights for any number of them, resuming with another number, ranks that differ.
+"""msrun train and msrun run on several ranks: the same weights for any number of them, resuming with another number, ranks that
+differ; models that communicate.
 
 usage: train_ranks_test.py BIN_DIR   (Python's standard library only)
 """
@@ -8,6 +9,7 @@ import json
 import os
 import random
 import shutil
+import struct
 import subprocess
 import sys
 import unittest
@@ -107,6 +109,58 @@ class TrainRanks(ToolCase):
                 script = f'[ "$MSRT_RANK" = 1 ] && exec "$@" {option} || exec "$@"'
                 done = self.train(*self.launch(2), "sh", "-c", script, "sh", output="differs", code=1)
                 self.assertIn(f"rank 1 of group 'world' has another {what} than rank 0", done.stderr)
+
+    def test_communication_is_reported_for_the_whole_run(self):
+        self.data()
+        self.train(*self.launch(2), output="two")
+        with open(self.path("two.json")) as f:
+            report = json.load(f)["communication"]
+        self.assertEqual(report["steps"], 7)  # of 8, without the first
+        self.assertGreaterEqual(report["exchanges"], report["steps"])
+        # At least the gradients, in each step.
+        self.assertGreater(report["bytes_sent"], report["steps"] * 100000)
+        self.assertTrue(0 <= report["hidden"] <= 1 and report["bucket_bytes"] >= 65536, report)
+
+    def test_ranks_draw_the_numbers_of_one(self):
+        """A network with Dropout."""
+        self.data()
+        node, weight = onnx.node, onnx.tensor
+        rng = random.Random(5)
+        nodes = [node("Flatten", ["x"], ["flat"], "flatten"),
+                 node("Dropout", ["flat", "ratio", "mode"], ["dropped"], "drop"),
+                 node("Gemm", ["dropped", "w", "b"], ["y"], "dense")]
+        weights = [weight("w", [64, CLASSES], [rng.uniform(-0.1, 0.1) for _ in range(64 * CLASSES)]), weight("b", [CLASSES], [0.0] * CLASSES),
+                   weight("ratio", [], [0.25]), weight("mode", [], [True], onnx.BOOL)]
+        main = onnx.graph(nodes, [onnx.value("x", ["batch", 1, 8, 8])], [onnx.value("y", ["batch", CLASSES])], weights)
+        self.write("drop.onnx", onnx.model(main))
+        self.must("msconvert", self.path("drop.onnx"), self.path("drop.msrt"), "--quiet")
+        results = {}
+        for name, launcher in (("alone", ()), ("two", self.launch(2)), ("three", self.launch(3))):
+            self.train(*launcher, output=name, more=("--model", self.path("drop.msrt"), "--size", "8"))
+            results[name] = self.results(name)
+        self.assertTrue(results["alone"] == results["two"] == results["three"])
+
+
+class RunRanks(ToolCase):
+    def test_a_graph_gathers_the_rank_numbers_of_four_ranks(self):
+        node = onnx.node
+        nodes = [node("GroupRank", [], ["rank"], "rank", domain="msrt"),
+                 node("Reshape", ["rank", "one"], ["list"], "list"),
+                 node("AllGather", ["list"], ["ranks"], "gather", domain="msrt", ranks=4)]
+        main = onnx.graph(nodes, [], [onnx.value("ranks", [4], onnx.INT64)], [onnx.tensor("one", [1], [1], onnx.INT64)])
+        self.write("ranks.onnx", onnx.model(main, domains=["msrt"]))
+        self.must("msconvert", self.path("ranks.onnx"), self.path("ranks.msrt"), "--quiet")
+        msrun = os.path.join(self.BIN, "msrun")
+        command = [msrun, "launch", "-n", "4", "--", msrun, "run", self.path("ranks.msrt"), "--output-dir", self.path("out")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, (done.stdout, done.stderr))
+        for rank in range(4):
+            with open(self.path("out" + (f".{rank}" if rank else "") + "/ranks.npy"), "rb") as f:
+                self.assertEqual(struct.unpack("<4q", f.read()[-32:]), (0, 1, 2, 3))
+        # A model for four ranks says so on another number of them.
+        done = subprocess.run([msrun, "run", self.path("ranks.msrt")], capture_output=True, text=True, timeout=120)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("AllGather of the model is for 4 ranks, but there are 1", done.stderr)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@
 #include "tools/msrun/image.h"
 #include "tools/msrun/info.h"
 #include "tools/msrun/model_source.h"
+#include "tools/msrun/rank_job.h"
 #include "tools/msrun/train.h"
 #include "tools/msrun/value_files.h"
 #include "tools/tensors/compare.h"
@@ -185,9 +186,17 @@ void PrintValue(const char* indent, const std::string& name, const RunValue& val
   std::printf(" %s\n", ElementsText(value.tensor, 6).c_str());
 }
 
-int RunOnce(const Arguments& a) {
-  auto w = Prepare(a);
-  if (!w.ok()) return Fail(w.status());
+// The ranks of a job run the model together, each with the inputs of its own command line. Those
+// after the first have folders of their own for their outputs.
+int RunOnce(Arguments& a) {
+  const auto job = JoinRanks(&a);
+  if (!job.ok()) return Fail(job.status());
+  if (job->rank() > 0 && !a.output_dir.empty()) a.output_dir += StrCat(".", job->rank());
+  auto w = Prepare(a, job->communicator.get());
+  if (!w.ok()) {
+    if (job->communicator != nullptr) job->communicator->Abort(w.status());
+    return Fail(w.status());
+  }
   Status status = w->session->Run({});
   if (!status.ok()) return Fail(status);
   for (size_t i = 0; i < w->session->graph().outputs.size(); ++i) {

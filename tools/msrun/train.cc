@@ -15,7 +15,7 @@
 #include "core/train/train_loop.h"
 #include "core/train/training_module.h"
 #include "tools/msrun/duration.h"
-#include "tools/msrun/train_job.h"
+#include "tools/msrun/rank_job.h"
 #include "tools/msrun/train_model.h"
 #include "tools/msrun/train_report.h"
 #include "tools/msrun/workload.h"
@@ -250,6 +250,17 @@ nlohmann::json ResultJson(const TrainArguments& a, const TrainRun& run,
     if (run.eval->source().has_label_maps()) json["iou"] = JsonNumber(last.eval_iou);
   }
   json["skipped"] = skipped;
+  if (run.trainer->bucket_bytes() > 0 && outcome.steps_timed > 0) {
+    const ExchangeTotals& totals = outcome.exchanges;
+    json["communication"] = {{"steps", outcome.steps_timed},
+                             {"exchanges", totals.exchanges},
+                             {"bytes_sent", totals.bytes_sent},
+                             {"bytes_received", totals.bytes_received},
+                             {"ms", static_cast<double>(totals.nanos) * 1e-6},
+                             {"exposed_ms", static_cast<double>(totals.exposed_nanos) * 1e-6},
+                             {"hidden", totals.hidden()},
+                             {"bucket_bytes", run.trainer->bucket_bytes()}};
+  }
   if (outcome.evaluation.has_value()) {
     const ConfusionMatrix& matrix = outcome.evaluation->confusion;
     for (const double accuracy : ClassAccuracies(matrix))
@@ -346,16 +357,17 @@ TrainLoopOptions LoopOptionsOf(const TrainArguments& a, const DataLoader& data) 
   return options;
 }
 
-// Of the last step, on this rank.
-void PrintCommunication(const TrainRun& run, const TrainRanks& ranks) {
-  if (ranks.size() == 1) return;
-  const ExchangeTotals& totals = run.trainer->exchanges();
-  const auto nanos = static_cast<double>(std::max<int64_t>(totals.nanos, 1));
-  const double exposed = std::min(nanos, static_cast<double>(totals.exposed_nanos));
-  std::printf("exchanges  %lld in the last step, %s sent, %.2f ms, of which %.0f %% hidden\n",
-              static_cast<long long>(totals.exchanges),
-              BytesText(static_cast<double>(totals.bytes_sent)).c_str(), nanos * 1e-6,
-              (1 - exposed / nanos) * 100);
+// The mean of the timed steps, on this rank.
+void PrintCommunication(const TrainRun& run, const TrainOutcome& outcome, const TrainRanks& ranks) {
+  if (ranks.size() == 1 || outcome.steps_timed == 0) return;
+  const ExchangeTotals& totals = outcome.exchanges;
+  const auto steps = static_cast<double>(outcome.steps_timed);
+  std::printf(
+      "exchanges  %.0f in a step, %s sent, %.2f ms, of which %.0f %% hidden; buckets of %s\n",
+      static_cast<double>(totals.exchanges) / steps,
+      BytesText(static_cast<double>(totals.bytes_sent) / steps).c_str(),
+      static_cast<double>(totals.nanos) / steps * 1e-6, totals.hidden() * 100,
+      BytesText(static_cast<double>(run.trainer->bucket_bytes())).c_str());
 }
 
 Status RunRank(const TrainArguments& a, const TrainRanks& ranks) {
@@ -397,13 +409,14 @@ Status RunRank(const TrainArguments& a, const TrainRanks& ranks) {
   std::printf("done       %lld steps, %.2f ms each, peak memory %s\n",
               static_cast<long long>(run.trainer->steps()), outcome.step_millis,
               BytesText(rss.ok() ? *rss : 0).c_str());
-  PrintCommunication(run, ranks);
+  PrintCommunication(run, outcome, ranks);
   std::printf("results    %s/model.msrt, history.csv, report.html\n", a.output.c_str());
   return OkStatus();
 }
 
 Status RunTraining(TrainArguments& a) {
-  MSRT_ASSIGN_OR_RETURN(const TrainJob job, JoinTrainJob(&a));
+  MSRT_ASSIGN_OR_RETURN(const RankJob job, JoinRanks(&a.common));
+  if (job.rank() != 0) a.common.quiet = true, a.common.json.clear();
   const TrainRanks ranks(job.communicator.get());
   Status status = RunRank(a, ranks);
   if (status.ok()) return status;

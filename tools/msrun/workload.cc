@@ -145,7 +145,7 @@ Result<Module> ModuleFor(const Arguments& a, Io* io) {
 
 }  // namespace
 
-Result<Workload> Prepare(const Arguments& a) {
+Result<Workload> Prepare(const Arguments& a, Communicator* communicator) {
   Workload w;
   MSRT_ASSIGN_OR_RETURN(const auto pairs, SplitPairs("--input", a.inputs));
   const InputFiles files(pairs.begin(), pairs.end());
@@ -172,7 +172,10 @@ Result<Workload> Prepare(const Arguments& a) {
     if (!a.training.empty()) classes = std::max<int64_t>(1, OutputClasses(module));
     MSRT_ASSIGN_OR_RETURN(w.model, CompileModule(env, std::move(module), options));
   }
-  MSRT_ASSIGN_OR_RETURN(w.session, Session::Create(w.model, 0, {.memory_cap_bytes = a.memory_cap}));
+  SessionOptions session;
+  session.memory_cap_bytes = a.memory_cap;
+  session.communicator = communicator;
+  MSRT_ASSIGN_OR_RETURN(w.session, Session::Create(w.model, 0, session));
   w.load_millis = watch.Millis();
 
   const Graph& graph = w.session->graph();

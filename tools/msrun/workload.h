@@ -11,6 +11,8 @@
 
 namespace msrt {
 
+class Communicator;  // core/comm/communicator.h
+
 struct Workload {
   std::shared_ptr<const CompiledModel> model;
   std::unique_ptr<Session> session;
@@ -28,7 +30,9 @@ Result<CompileOptions> CompileOptionsFor(const Arguments& arguments,
 
 // Loads and compiles the model and prepares its inputs: from files where given, otherwise random
 // ones (tools/tensors/made_input.h).
-Result<Workload> Prepare(const Arguments& arguments);
+// The collectives of the model use the communicator, which must outlive the result; null: one rank
+// alone.
+Result<Workload> Prepare(const Arguments& arguments, Communicator* communicator = nullptr);
 
 Result<double> PeakResidentBytes();
 

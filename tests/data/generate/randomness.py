@@ -169,6 +169,29 @@ def dropout(cases):
     one(np.array(2.0, F32), 0.5, step=1, name="scalar")
 
 
+def positions(cases):
+    """A tensor that is a part of a larger one, by an input."""
+    rng = np.random.default_rng(10)
+    for name, begin, shape, whole, step in (("first_dim", (3, 0), (2, 4), (8, 4), 2), ("middle_dim", (0, 2, 0), (2, 3, 2), (2, 7, 2), None),
+                                            ("all_dims", (1, 2), (3, 2), (4, 6), 5), ("nothing", (0, 0), (0, 3), (0, 3), 1)):
+        count = int(np.prod(whole))
+        part = tuple(slice(b, b + n) for b, n in zip(begin, shape))
+        x = rng.uniform(size=shape).astype(F32)
+        u, z = (f(4.0, count, step or 0).reshape(whole)[part] for f in (uniform, normal))
+        inputs = [x, np.array(step, np.int64) if step is not None else None, np.array([begin, whole], np.int64)]
+        name = f"position_{name}"
+        cases.add("Dropout", inputs, [np.where(u >= 0.25, x / F64.type(0.75), 0).astype(F32), u >= 0.25],
+                  {"seed": 4.0, "ratio": 0.25, "training": 1}, name=name, **tolerance(F32))
+        cases.add("RandomNormalLike", inputs, [z.astype(F32)], {"seed": 4.0}, name=name, **tolerance(F32))
+        cases.add("RandomUniformLike", inputs, [u.astype(F32)], {"seed": 4.0}, name=name, **tolerance(F32))
+        cases.add("Bernoulli", inputs, [(u < x).astype(F32)], {"seed": 4.0}, name=name)
+    u = uniform(2.0, 6 * 3).reshape(6, 3)[2:4]
+    running = np.cumsum(np.ones((2, 5)), 1)
+    chosen = np.array([[np.searchsorted(r, v * r[-1], side="right") for v in row] for r, row in zip(running, u)])
+    cases.add("Multinomial", [np.zeros((2, 5), F32), None, np.array([[2, 0], [6, 3]], np.int64)], [chosen.astype(np.int32)],
+              {"seed": 2.0, "sample_size": 3}, name="position")
+
+
 def derived(cases):
     for step, stream in ((0, 0), (0, 1), (1, 0), (2**63 - 1, 2**63 - 1), (-1, 3)):
         out = block((0, step % 2**64, stream, 1), (0, 1))[0] >> np.uint64(2)
@@ -184,5 +207,6 @@ if __name__ == "__main__":
     multinomial(all_cases)
     draws(all_cases)
     dropout(all_cases)
+    positions(all_cases)
     derived(all_cases)
     all_cases.write(sys.argv[1])

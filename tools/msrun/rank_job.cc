@@ -1,4 +1,4 @@
-#include "tools/msrun/train_job.h"
+#include "tools/msrun/rank_job.h"
 
 #include <algorithm>
 
@@ -6,8 +6,8 @@
 
 namespace msrt {
 
-Result<TrainJob> JoinTrainJob(TrainArguments* a) {
-  TrainJob joined;
+Result<RankJob> JoinRanks(Arguments* a) {
+  RankJob joined;
   MSRT_ASSIGN_OR_RETURN(joined.job, Job::FromEnvironment());
   const JobSettings& settings = joined.job->settings();
   if (settings.size == 1) return joined;
@@ -16,9 +16,8 @@ Result<TrainJob> JoinTrainJob(TrainArguments* a) {
   CommOptions options;
   options.stall_limit = std::chrono::hours(24);
   MSRT_ASSIGN_OR_RETURN(joined.communicator, MakeJobCommunicator(joined.job.get(), options));
-  if (a->common.threads == 0)
-    a->common.threads = std::max(1, AvailableCores() / std::max(1, settings.local_size));
-  if (joined.communicator->rank() != 0) a->common.quiet = true, a->common.json.clear();
+  if (a->threads == 0)
+    a->threads = std::max(1, AvailableCores() / std::max(1, settings.local_size));
   return joined;
 }
 
