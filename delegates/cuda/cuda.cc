@@ -214,10 +214,32 @@ Result<CudaParts> MakeCudaDelegate(const cuda::CudaApi& tables, const CudaOption
   return parts;
 }
 
-Result<CudaParts> MakeSystemCudaDelegate(const CudaOptions& options) {
+namespace {
+
+// The libraries stay loaded, so they are looked for once.
+struct SystemCuda {
+  SystemCuda() : missing(cuda::LoadCuda(&api)) {}
   cuda::CudaApi api;
-  if (std::string missing = cuda::LoadCuda(&api); !missing.empty()) return DelegateError(missing);
-  return MakeCudaDelegate(api, options);
+  const std::string missing;
+};
+const SystemCuda& TheSystem() {
+  static const SystemCuda system;
+  return system;
+}
+
+}  // namespace
+
+Result<CudaParts> MakeSystemCudaDelegate(const CudaOptions& options) {
+  const SystemCuda& system = TheSystem();
+  if (!system.missing.empty()) return DelegateError(system.missing);
+  return MakeCudaDelegate(system.api, options);
+}
+
+std::string WhyNoCuda() {
+  const SystemCuda& system = TheSystem();
+  if (!system.missing.empty()) return system.missing;
+  const auto ordinals = cuda::Ordinals(system.api.driver, {});
+  return ordinals.ok() ? std::string() : ordinals.status().message();
 }
 
 }  // namespace msrt

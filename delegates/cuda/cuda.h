@@ -38,5 +38,7 @@ Result<CudaParts> MakeCudaDelegate(const cuda::CudaApi& api, const CudaOptions& 
 
 // The same with the libraries of this system. An error says why there is no CUDA here.
 Result<CudaParts> MakeSystemCudaDelegate(const CudaOptions& options = {});
+// Empty where the libraries and at least one GPU are there; else the reason. Opens no GPU.
+std::string WhyNoCuda();
 
 }  // namespace msrt
