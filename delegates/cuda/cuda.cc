@@ -20,7 +20,7 @@ const std::vector<const Rule*>& AllRules() {
   static const std::vector<const Rule*> rules = [] {
     static constexpr std::span<const Rule> (*kFamilies[])() = {
         PointwiseRules, CastRules,   CopyRules,   ReductionRules, SoftmaxRules, NormalizationRules,
-        PoolRules,      ResizeRules, GatherRules, MatMulRules,    ConvRules};
+        PoolRules,      ResizeRules, GatherRules, BlasRules,      MatMulRules,  ConvRules};
     std::vector<const Rule*> all;
     for (const auto family : kFamilies) {
       for (const Rule& rule : family()) all.push_back(&rule);

@@ -75,6 +75,7 @@ Gpu::~Gpu() {
   if (context_ == nullptr) return;
   if (!lost()) {
     const Scope scope(*this);
+    if (blas_ != nullptr) (void)api().blas.cublasLtDestroy(blas_);
     for (const auto& [file, module] : modules_) (void)driver().cuModuleUnload(module);
     if (memory_stream_ != nullptr) {
       (void)driver().cuStreamSynchronize(memory_stream_);
@@ -102,6 +103,7 @@ Status Gpu::ReadProperties() {
   MSRT_RETURN_IF_ERROR(
       Check(driver().cuDeviceGetName(text, sizeof text - 1, device_), "cuDeviceGetName"));
   properties_.name = text;
+  properties_.blas_missing = api_->blas_missing;
   MSRT_RETURN_IF_ERROR(
       Check(driver().cuDeviceTotalMem(&properties_.total_bytes, device_), "cuDeviceTotalMem"));
   // An attribute that a driver does not know is as good as unknown: the estimates below replace it.
@@ -328,6 +330,23 @@ Result<CUfunction> Gpu::Function(const char* file, const char* name) {
                              StrCat("cuModuleGetFunction(", name, ")").c_str()));
   functions_.emplace(name, function);
   return function;
+}
+
+Status Gpu::CheckBlas(cublasStatus_t status, const char* call) const {
+  if (status == CUBLAS_STATUS_SUCCESS) return OkStatus();
+  return Status(status == CUBLAS_STATUS_ALLOC_FAILED ? Code::kOutOfMemory : Code::kDelegate,
+                StrCat(name_, " (", properties_.name, "): ", call, ": cuBLAS status ",
+                       static_cast<int>(status)));
+}
+
+Result<cublasLtHandle_t> Gpu::Blas() {
+  std::lock_guard lock(mutex_);
+  if (blas_ != nullptr) return blas_;
+  if (!api_->blas_missing.empty()) return DelegateError("no cuBLASLt: ", api_->blas_missing);
+  MSRT_RETURN_IF_ERROR(Alive());
+  const Scope scope(*this);
+  MSRT_RETURN_IF_ERROR(CheckBlas(api().blas.cublasLtCreate(&blas_), "cublasLtCreate"));
+  return blas_;
 }
 
 }  // namespace msrt::cuda

@@ -29,6 +29,7 @@ struct GpuProperties {
   size_t total_bytes = 0;
   double bytes_per_second = 0;  // of the GPU's memory
   double clock_hz = 0;
+  std::string blas_missing;  // why there is no cuBLASLt; empty: it is there
 
   // Peak throughput of products of this type by the libraries, with tensor cores; a multiply-add
   // counts two.
@@ -99,6 +100,11 @@ class Gpu {
 
   // A kernel of kernels/<file>.cu, by name. The file's image is loaded with its first kernel.
   Result<CUfunction> Function(const char* file, const char* name);
+  // The handle of cuBLASLt, made by the first call. Any thread may use it.
+  Result<cublasLtHandle_t> Blas();
+  // "cuda0 (NVIDIA A100): cublasLtMatmul: status 14". An error of the driver that is behind it
+  // shows in the next call of the driver.
+  Status CheckBlas(cublasStatus_t status, const char* call) const;
 
  private:
   Gpu(std::shared_ptr<const CudaApi> api, int ordinal, const GpuOptions& options);
@@ -119,6 +125,7 @@ class Gpu {
   CUstream memory_stream_ = nullptr;  // order of allocations; nothing else runs in it
   mutable std::mutex mutex_;          // guards what follows
   size_t used_ = 0;
+  cublasLtHandle_t blas_ = nullptr;
   std::map<std::string, CUmodule, std::less<>> modules_;  // by file
   std::map<std::string, CUfunction, std::less<>> functions_;
   mutable std::mutex lost_mutex_;

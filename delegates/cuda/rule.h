@@ -34,6 +34,7 @@ struct Rule {
 };
 
 // The families; listed once in cuda.cc.
+std::span<const Rule> BlasRules();
 std::span<const Rule> CastRules();
 std::span<const Rule> ConvRules();
 std::span<const Rule> CopyRules();
