@@ -108,6 +108,7 @@ Runner::~Runner() {
     if (stack.fiber == nullptr) continue;
     running_ = &stack;
     Fiber::Switch(&caller, stack.fiber, true);
+    const Unseen unseen;
     delete stack.fiber;
   }
   free(shared_);
@@ -217,6 +218,7 @@ Runner::Stack* Runner::StackFor(int thread) {
     stack = &stacks_[num_stacks_++];
   }
   if (stack->fiber == nullptr) {
+    const Unseen unseen;
     stack->runner = this;
     stack->index = static_cast<int>(stack - stacks_);
     stack->fiber = new Fiber(&Runner::Loop, stack);
@@ -351,6 +353,7 @@ int Runner::SyncThreadsCount(Site site, bool predicate) {
 }
 
 void Runner::CompleteBarrier() {
+  const Unseen unseen;  // texts allocate memory
   int first = -1;
   for (int i = 0; i < threads_; ++i) {
     if (state_[i] == State::kReturned) {
@@ -400,6 +403,7 @@ const uint64_t* Runner::ExchangeInWarp(Site site, uint64_t value, uint32_t* pres
 }
 
 void Runner::CompleteWarp(int w) {
+  const Unseen unseen;
   Warp& warp = warps_[w];
   int first = -1;
   for (int thread = w * 32; thread < w * 32 + 32 && thread < threads_; ++thread) {
@@ -418,6 +422,7 @@ void Runner::CompleteWarp(int w) {
 
 // Nothing can run, so some threads wait for others that wait elsewhere.
 void Runner::ReportDivergence() {
+  const Unseen unseen;
   int barrier = -1, warp = -1;
   for (int i = 0; i < threads_; ++i) {
     if (state_[i] == State::kAtBarrier && barrier < 0) barrier = i;
@@ -435,6 +440,7 @@ void Runner::ReportDivergence() {
 }
 
 void Runner::Fail(Site site, const char* message) {
+  const Unseen unseen;
   // The loop of a stack makes all that wait ready, one after the other, to be stopped.
   SetError(Describe(current_) + " at " + Line(site) + ": " + message);
   throw Stop();

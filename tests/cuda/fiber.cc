@@ -77,8 +77,8 @@ Fiber::Fiber(void (*entry)(void*), void* context) : entry_(entry), context_(cont
   if (mprotect(bottom, bytes_, PROT_READ | PROT_WRITE) != 0) abort();
   bottom_ = bottom;
 #ifdef __x86_64__
-  // As msrt_switch_stack leaves it: r15, r14, r13, r12, rbx, rbp, return address. Above it the stack
-  // is aligned to 16, as a call requires.
+  // As msrt_switch_stack leaves it: r15, r14, r13, r12, rbx, rbp, return address. Above it the
+  // stack is aligned to 16, as a call requires.
   uintptr_t* top = reinterpret_cast<uintptr_t*>(bottom + bytes_) - 9;
   for (int i = 0; i < 9; ++i) top[i] = 0;
   top[2] = reinterpret_cast<uintptr_t>(&Fiber::Start);

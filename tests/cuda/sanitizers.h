@@ -68,6 +68,24 @@ class Unseen {
   Unseen& operator=(const Unseen&) = delete;
 };
 
+// A part of an Unseen scope that the sanitizer sees: the work of streams.
+class Seen {
+ public:
+  __attribute__((no_sanitize_thread)) Seen() : depth_(unseen_depth) {
+    unseen_depth = 0;
+    if (depth_ > 0) EndUnseen();
+  }
+  __attribute__((no_sanitize_thread)) ~Seen() {
+    unseen_depth = depth_;
+    if (depth_ > 0) BeginUnseen();
+  }
+  Seen(const Seen&) = delete;
+  Seen& operator=(const Seen&) = delete;
+
+ private:
+  int depth_;
+};
+
 // What this thread did before Release(x) is seen by a thread after Acquire(x).
 inline void Release(const void* object) {
   if (unseen_depth > 0) EndUnseen();
@@ -84,6 +102,10 @@ constexpr bool kThreadSanitizer = false;
 struct Unseen {
   Unseen() {}
   ~Unseen() {}
+};
+struct Seen {
+  Seen() {}
+  ~Seen() {}
 };
 inline void Release(const void*) {}
 inline void Acquire(const void*) {}
