@@ -56,7 +56,7 @@ DEVICE void Conv(const ConvArgs& args) {
   UNROLL for (int i = 0; i < kPerThread; ++i) {
     const uint32_t channel = channel0 + thread_row + 16 * i;
     const W bias = args.end.bias != nullptr && channel < args.out_channels
-                       ? Load<W>(args.type, args.end.bias, group * args.out_channels + channel)
+                       ? LoadReal<W>(args.type, args.end.bias, group * args.out_channels + channel)
                        : W{0};
     UNROLL for (int j = 0; j < kPerThread; ++j) sum[i][j] = bias;
   }
@@ -70,15 +70,15 @@ DEVICE void Conv(const ConvArgs& args) {
       const uint32_t channel = channel0 + lane;
       weights[k][lane] =
           within && channel < args.out_channels
-              ? Load<W>(args.type, args.w,
-                        ((int64_t{group} * args.out_channels + channel) * args.in_channels + c) *
-                                args.taps +
-                            tap)
+              ? LoadReal<W>(args.type, args.w,
+                            ((int64_t{group} * args.out_channels + channel) * args.in_channels +
+                             c) * args.taps +
+                                tap)
               : W{0};
       const int64_t offset =
           within ? TapOffset(args, PositionOf(args, position0 + lane), tap) : int64_t{-1};
       inputs[k][lane] =
-          offset >= 0 ? Load<W>(args.type, args.x, x_first + c * in_plane + offset) : W{0};
+          offset >= 0 ? LoadReal<W>(args.type, args.x, x_first + c * in_plane + offset) : W{0};
       present[k][lane] = offset >= 0;
       all = all && offset >= 0;
     }
@@ -113,7 +113,8 @@ DEVICE void Conv(const ConvArgs& args) {
         const int64_t at = ((int64_t{image} * args.groups + group) * args.out_channels + channel) *
                                args.positions +
                            position;
-        Store<W>(args.type, args.y, at, Finish<W>(args.end, args.type, sum[i][j], at, false, 0));
+        StoreReal<W>(args.type, args.y, at,
+                     Finish<W>(args.end, args.type, sum[i][j], at, false, 0));
       }
     }
   }

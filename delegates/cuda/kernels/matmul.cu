@@ -32,16 +32,17 @@ DEVICE void MatMul(const MatMulArgs& args) {
         const int a_r = args.a_depth == 1 ? e / kSlice : e % kTile;
         const bool a_in = row0 + a_r < args.rows && k0 + a_k < args.depth;
         a_slice[a_k][a_r] =
-            a_in ? Load<W>(args.type, args.a,
-                           a_first + (row0 + a_r) * args.a_row + (k0 + a_k) * args.a_depth)
+            a_in ? LoadReal<W>(args.type, args.a,
+                               a_first + (row0 + a_r) * args.a_row + (k0 + a_k) * args.a_depth)
                  : W{0};
         const int b_k = args.b_depth == 1 ? e % kSlice : e / kTile;
         const int b_c = args.b_depth == 1 ? e / kSlice : e % kTile;
         const bool b_in = column0 + b_c < args.columns && k0 + b_k < args.depth;
         b_slice[b_k][b_c] =
-            b_in ? Load<W>(args.type, args.b,
-                           b_first + (k0 + b_k) * args.b_depth + (column0 + b_c) * args.b_column)
-                 : W{0};
+            b_in
+                ? LoadReal<W>(args.type, args.b,
+                              b_first + (k0 + b_k) * args.b_depth + (column0 + b_c) * args.b_column)
+                : W{0};
       }
       __syncthreads();
       const uint32_t depth = args.depth - k0 < kSlice ? args.depth - k0 : kSlice;
@@ -64,8 +65,8 @@ DEVICE void MatMul(const MatMulArgs& args) {
         if (row < args.rows && column < args.columns) {
           const int64_t at = (int64_t{batch} * args.rows + row) * args.columns + column;
           const int64_t bias = bias_first + row * args.end.bias_row + column * args.end.bias_column;
-          Store<W>(args.type, args.c, at,
-                   Finish<W>(args.end, args.type, sum[i][j], at, true, bias));
+          StoreReal<W>(args.type, args.c, at,
+                       Finish<W>(args.end, args.type, sum[i][j], at, true, bias));
         }
       }
     }

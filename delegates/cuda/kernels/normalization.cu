@@ -12,15 +12,15 @@ DEVICE void BatchNorm(const BatchNormArgs& args) {
   for (uint32_t i = FirstElement(); i < args.elements; i += ElementStep()) {
     uint32_t channel = Quotient(i, args.plane);
     channel = Split(&channel, args.channels);
-    const W variance = Load<W>(args.statistic_type, args.variance, channel),
+    const W variance = LoadReal<W>(args.statistic_type, args.variance, channel),
             deviation = SqrtOf(variance + static_cast<W>(args.epsilon));
-    const W mean = Load<W>(args.statistic_type, args.mean, channel);
-    W y = (Load<W>(args.type, args.in, i) - mean) / deviation *
-              Load<W>(args.scale_type, args.scale, channel) +
-          Load<W>(args.scale_type, args.bias, channel);
+    const W mean = LoadReal<W>(args.statistic_type, args.mean, channel);
+    W y = (LoadReal<W>(args.type, args.in, i) - mean) / deviation *
+              LoadReal<W>(args.scale_type, args.scale, channel) +
+          LoadReal<W>(args.scale_type, args.bias, channel);
     if (args.activation >= 0)
       y = FloatFunction<W>(args.activation, y, static_cast<W>(args.a), static_cast<W>(args.b));
-    Store<W>(args.type, args.out, i, y);
+    StoreReal<W>(args.type, args.out, i, y);
   }
 }
 
@@ -33,11 +33,11 @@ DEVICE void RowNorm(const RowNormArgs& args) {
     double mean = 0, squares = 0;
     if (args.rms == 0) {
       for (uint32_t i = threadIdx.x; i < args.length; i += blockDim.x)
-        mean += Load<double>(args.type, args.in, first + i);
+        mean += LoadReal<double>(args.type, args.in, first + i);
       mean = BlockReduce(mean, AddDoubles) / static_cast<double>(args.length);
     }
     for (uint32_t i = threadIdx.x; i < args.length; i += blockDim.x) {
-      const double x = Load<double>(args.type, args.in, first + i) - mean;
+      const double x = LoadReal<double>(args.type, args.in, first + i) - mean;
       squares += x * x;
     }
     squares = BlockReduce(squares, AddDoubles);
@@ -48,15 +48,15 @@ DEVICE void RowNorm(const RowNormArgs& args) {
       const int64_t p =
           parameter_row + int64_t{Quotient(i, args.column_divisor)} * args.column_step;
       // The difference is exact enough in double only: x and the mean may nearly be equal.
-      W y = static_cast<W>((Load<double>(args.type, args.in, first + i) - mean) * inverse);
-      y = y * Load<W>(args.scale_type, args.scale, p);
-      if (args.bias != nullptr) y = y + Load<W>(args.scale_type, args.bias, p);
-      Store<W>(args.out_type, args.out, first + i, y);
+      W y = static_cast<W>((LoadReal<double>(args.type, args.in, first + i) - mean) * inverse);
+      y = y * LoadReal<W>(args.scale_type, args.scale, p);
+      if (args.bias != nullptr) y = y + LoadReal<W>(args.scale_type, args.bias, p);
+      StoreReal<W>(args.out_type, args.out, first + i, y);
     }
     if (threadIdx.x != 0) continue;
-    if (args.mean_out != nullptr) Store<double>(args.statistic_type, args.mean_out, row, mean);
+    if (args.mean_out != nullptr) StoreReal<double>(args.statistic_type, args.mean_out, row, mean);
     if (args.deviation_out != nullptr)
-      Store<double>(args.statistic_type, args.deviation_out, row, inverse);
+      StoreReal<double>(args.statistic_type, args.deviation_out, row, inverse);
   }
 }
 

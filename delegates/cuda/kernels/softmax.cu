@@ -15,7 +15,7 @@ DEVICE W MaxOf(W a, W b) {
 
 template <typename W>
 DEVICE W Element(const SoftmaxArgs& args, int64_t first, uint32_t i) {
-  return Load<W>(args.type, args.in, first + int64_t{i} * args.inner.divisor);
+  return LoadReal<W>(args.type, args.in, first + int64_t{i} * args.inner.divisor);
 }
 
 DEVICE int64_t FirstOf(const SoftmaxArgs& args, uint32_t line) {
@@ -31,8 +31,8 @@ DEVICE void Write(const SoftmaxArgs& args, int64_t first, uint32_t begin, uint32
   const W scale = args.log != 0 ? W{1} : static_cast<W>(sum);
   for (uint32_t i = begin; i < args.extent; i += step) {
     const W x = Element<W>(args, first, i) - maximum;
-    Store<W>(args.type, args.out, first + int64_t{i} * args.inner.divisor,
-             args.log != 0 ? x - log_sum : ExpOf(x) / scale);
+    StoreReal<W>(args.type, args.out, first + int64_t{i} * args.inner.divisor,
+                 args.log != 0 ? x - log_sum : ExpOf(x) / scale);
   }
 }
 
