@@ -393,7 +393,9 @@ std::string Translate(const Function& function, void** values, const Device& dev
       if (!e.memory.InWindow(words[i])) continue;
       Block block;
       if (!e.CheckAccess(kernel.name, device, words[i], 0, &block)) {
-        return "argument " + std::to_string(a) + " of " + e.misuse;
+        const std::string text = "argument " + std::to_string(a) + " of " + e.misuse;
+        e.ReportMisuse(text);
+        return text;
       }
       out->blocks.push_back(block);
       words[i] = reinterpret_cast<uint64_t>(e.memory.ToHost(words[i]));

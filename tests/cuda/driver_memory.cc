@@ -66,6 +66,7 @@ void Drain(const Device& device) {
         ends.push_back(stream->PushCompletion());
       }
     }
+    for (const auto& stream : emulation()->ended_streams) ends.push_back(stream->PushCompletion());
     ++emulation()->counters.host_waits;
   }
   for (const auto& end : ends) end->Wait();

@@ -45,7 +45,12 @@ CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int) {
   if (flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
   Emulation& e = *emulation();
   auto* created = new Stream(device, e.NextSeed(), e.options.delays);
+  std::vector<std::unique_ptr<Stream>> idle;  // destroyed earlier; joined without the lock
   const std::lock_guard lock(e.mutex);
+  for (auto& ended : e.ended_streams) {
+    if (ended->IsIdle()) idle.push_back(std::move(ended));
+  }
+  std::erase(e.ended_streams, nullptr);
   ++e.counters.streams_created;
   e.objects[created] = "stream";
   e.streams.insert(created);

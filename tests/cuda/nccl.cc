@@ -305,11 +305,12 @@ void FinishSplit(const SplitMeeting& split) {
     auto world = std::make_shared<World>(static_cast<int>(ranks.size()));
     for (size_t i = 0; i < ranks.size(); ++i) {
       Comm& comm = *split.created[ranks[i]];
+      if (comm.aborted) continue;  // its peers wait until they abort, too
       world->members[i] = &comm;
       comm.world = world;
       comm.rank = static_cast<int>(i);
     }
-    for (size_t r : ranks) split.created[r]->ready = true;
+    for (size_t r : ranks) split.created[r]->ready = !split.created[r]->aborted;
   }
 }
 
@@ -439,7 +440,7 @@ ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* ou
     split.created.resize(ranks);
     split.color.resize(ranks);
     split.key.resize(ranks);
-    split.created[self] = comm.get();
+    split.created[self] = comm;
     split.color[self] = color;
     split.key[self] = key;
     if (++split.arrived == static_cast<int>(ranks)) {

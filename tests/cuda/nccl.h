@@ -46,7 +46,7 @@ struct Mail {
   bool taken = false, copied = false;
 };
 struct SplitMeeting {
-  std::vector<Comm*> created;  // null: the rank takes no part
+  std::vector<std::shared_ptr<Comm>> created;  // null: the rank takes no part
   std::vector<int> color, key;
   int arrived = 0;
 };
