@@ -96,8 +96,9 @@ class Runner final : public host::RunningBlock {
   Stack* free_stack_ = nullptr;
   Stack* running_ = nullptr;
   Fiber* caller_ = nullptr;
-  // For the thread sanitizer: orders the blocks of a launch, and the phases between barriers.
-  char block_order_ = 0, barrier_order_ = 0, warp_order_[kWarps] = {};
+  // For the thread sanitizer: a block begins after the end of all threads of the one before; within
+  // it, barriers alone order its threads.
+  char block_begin_ = 0, block_end_ = 0, barrier_order_ = 0, warp_order_[kWarps] = {};
 };
 
 Runner::~Runner() {
@@ -182,12 +183,12 @@ void Runner::RunThread() {
   const int thread = order_[started_++];
   stack_of_[thread] = running_;
   Enter(thread);
-  if (options_.check_races) Acquire(&block_order_);
+  if (options_.check_races) Acquire(&block_begin_);
   try {
     kernel_->call(arguments_);
   } catch (const Stop&) {
   }
-  if (options_.check_races) Release(&block_order_);
+  if (options_.check_races) Release(&block_end_);
   // The thread may have returned on this stack long after others ran.
   const int self = current_;
   state_[self] = State::kReturned;
@@ -234,6 +235,10 @@ void Runner::SwitchTo(Stack* to) {
 // ---- blocks
 
 void Runner::BeginBlock() {
+  if (options_.check_races) {
+    Acquire(&block_end_);
+    Release(&block_begin_);
+  }
   const uint64_t number = (block_offset_ + begun_blocks_++ * block_step_) % blocks_;
   const Index3& grid = shape_.grid;
   host::position.block = {static_cast<unsigned>(number % grid.x),
@@ -300,10 +305,11 @@ std::string Runner::Run(const host::Kernel& kernel, void* const* arguments,
   host::position.grid_dim = shape.grid;
   Fiber caller;
   caller_ = &caller;
-  Release(&block_order_);
+  Release(&block_begin_);
+  Release(&block_end_);
   running_ = StackFor(0);
   Fiber::Switch(&caller, running_->fiber, !options_.check_races);
-  Acquire(&block_order_);
+  Acquire(&block_end_);
   host::running_block = outer;
   host::position = outer_position;
   return error_;

@@ -12,7 +12,8 @@ namespace {
 
 using msrt::cuda::TestGpu;
 
-// With or without the barrier between the writes and the reads of shared memory.
+// With or without the barrier between the writes and the reads of shared memory. The values are not
+// compared: the sanitizer must find the race, not the result.
 bool Barrier(TestGpu& gpu, bool right) {
   std::vector<int> values(64);
   for (int i = 0; i < 64; ++i) values[static_cast<size_t>(i)] = i;
