@@ -287,8 +287,8 @@ Result<std::unique_ptr<BoundKernel>> BindBlas(const OpView& op, const Candidate&
                                               Gpu& gpu) {
   const Product product = ProductOf(op);
   Call call;
-  if (const std::string reason = CallOf(op, product, &call); !reason.empty())
-    return Unsupported("cuda: cuBLASLt: ", reason);
+  // Typical shapes say nothing about batches that broadcast in part, or empty products.
+  if (!CallOf(op, product, &call).empty()) return BindChainProduct(op, gpu);
   return std::unique_ptr<BoundKernel>(
       std::make_unique<BoundBlas>(op, product, call, (candidate.tag & UINT32_MAX) == kTf32, gpu));
 }

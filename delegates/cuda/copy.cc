@@ -1,5 +1,6 @@
 // Ops that move elements: Transpose, Slice, Split, Concat, Expand, DepthToSpace, SpaceToDepth as
 // strided copies; Pad and Tile with kernels of their own.
+#include <cmath>
 #include <cstring>
 
 #include "core/base/checked_math.h"
@@ -228,8 +229,17 @@ uint64_t BitsOfValue(DType type, double value) {
     case DType::kBF16:
       return bits(BFloat16(static_cast<float>(value)));
     default:
-      return static_cast<uint64_t>(static_cast<int64_t>(value));
+      break;
   }
+  if (std::isnan(value)) return 0;
+  const int width = BitsOf(type);
+  const bool is_signed = kSignedTypes.Has(type);
+  const double beyond = std::ldexp(1.0, is_signed ? width - 1 : width);
+  const uint64_t greatest = ~uint64_t{0} >> (is_signed ? 65 - width : 64 - width);
+  if (value >= beyond) return greatest;
+  if (value <= (is_signed ? -beyond : 0)) return is_signed ? ~greatest : 0;
+  return is_signed ? static_cast<uint64_t>(static_cast<int64_t>(value))
+                   : static_cast<uint64_t>(value);
 }
 
 Result<std::unique_ptr<BoundKernel>> BindPad(const OpView& op, const Candidate&, Gpu& gpu) {

@@ -42,6 +42,16 @@ void FillMatMul(const RunArgs& run, const Stream&, MatMulArgs* args) {
 }
 
 Result<std::unique_ptr<BoundKernel>> BindMatMul(const OpView& op, const Candidate&, Gpu& gpu) {
+  return BindChainProduct(op, gpu);
+}
+
+constexpr Rule kMatMulRules[] = {{"", "MatMul", QueryMatMul, BindMatMul},
+                                 {"", "Gemm", QueryMatMul, BindMatMul},
+                                 {"msrt", "FusedMatMul", QueryMatMul, BindMatMul}};
+
+}  // namespace
+
+Result<std::unique_ptr<BoundKernel>> BindChainProduct(const OpView& op, Gpu& gpu) {
   const Product p = ProductOf(op);
   const ActivationStep activation = *ActivationOf(op);
   MatMulArgs args;
@@ -76,12 +86,6 @@ Result<std::unique_ptr<BoundKernel>> BindMatMul(const OpView& op, const Candidat
   return BoundLaunch<MatMulArgs>::Make(gpu, op.input(0).dtype == DType::kF64 ? kChainF64 : kChain,
                                        grid, args, FillMatMul);
 }
-
-constexpr Rule kMatMulRules[] = {{"", "MatMul", QueryMatMul, BindMatMul},
-                                 {"", "Gemm", QueryMatMul, BindMatMul},
-                                 {"msrt", "FusedMatMul", QueryMatMul, BindMatMul}};
-
-}  // namespace
 
 std::span<const Rule> MatMulRules() { return kMatMulRules; }
 

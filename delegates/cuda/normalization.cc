@@ -80,7 +80,8 @@ std::optional<Parameters> ParametersOf(const OpView& op, size_t input) {
   while (lead < p.rank() && p[lead] == 1 && p.rank() - lead > x.rank() - axis) ++lead;
   if (p.rank() - lead != x.rank() - axis) return std::nullopt;
   for (int d = axis; d < x.rank(); ++d) {
-    if (p[lead + d - axis] != x[d]) return std::nullopt;
+    // Equal symbols are equal sizes.
+    if (p[lead + d - axis] != x[d] || x[d] == kUnknownDim) return std::nullopt;
   }
   return Parameters{};
 }
@@ -95,8 +96,8 @@ std::string QueryRows(const NodeInfo& node, const GpuProperties& gpu, std::vecto
   const bool has_bias = op.has_input(2);
   if (has_bias && op.input(2).dtype != op.input(1).dtype) return "scale and bias of two types";
   if (IsRowOp(op)) {
-    if (!ParametersOf(*node.typical, 1) || (has_bias && !ParametersOf(*node.typical, 2)))
-      return "a scale or bias that broadcasts within rows";
+    if (!ParametersOf(op, 1) || (has_bias && !ParametersOf(op, 2)))
+      return "a scale or bias that may broadcast within rows";
     if (has_bias &&
         node.typical->input(1).dims.elements() != node.typical->input(2).dims.elements())
       return "scale and bias of two sizes";

@@ -1,7 +1,7 @@
 // The matrices of MatMul, Gemm and msrt.FusedMatMul as kernels and libraries see them.
 #pragma once
 
-#include "core/graph/op_view.h"
+#include "delegates/cuda/rule.h"
 
 namespace msrt::cuda {
 
@@ -22,5 +22,8 @@ struct Product {
 
 // Requires concrete types.
 Product ProductOf(const OpView& op);
+
+// The product by a kernel of our own, which takes every shape.
+Result<std::unique_ptr<BoundKernel>> BindChainProduct(const OpView& op, Gpu& gpu);
 
 }  // namespace msrt::cuda

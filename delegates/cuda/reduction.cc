@@ -105,6 +105,13 @@ Result<std::unique_ptr<BoundKernel>> BindReduce(const OpView& op, const Candidat
   args.type = static_cast<int32_t>(op.input(0).dtype);
   args.op = CodeOf(op);
   args.divisor = op.Has("divisor") ? op.Int("divisor") : inner.elements();
+  const int bits = BitsOf(op.input(0).dtype);
+  if (kSignedTypes.Has(op.input(0).dtype)) {
+    args.greatest = static_cast<int64_t>(~uint64_t{0} >> (65 - bits));
+    args.least = -args.greatest - 1;
+  } else {
+    args.greatest = static_cast<int64_t>(~uint64_t{0} >> (64 - bits));
+  }
   Dims* const kept_list[] = {&kept_strides};
   args.kept = SpaceOf(Merge(kept, kept_list));
   CopyStrides(kept_strides, args.kept_strides);

@@ -85,7 +85,10 @@ INSTANTIATE_TEST_SUITE_P(All, CudaCases,
                          });
 
 class Emulation : public ::testing::Environment {
-  void SetUp() override { TheEmulation() = new EmulatedEnvironment; }
+  void SetUp() override {
+    // Open dims are guessed large, so plans ask for more than the rows use.
+    TheEmulation() = new EmulatedEnvironment({.memory_bytes = size_t{64} << 30});
+  }
   void TearDown() override {
     int taken = 0, refused = 0;
     for (const auto& [op, rows] : RowsByOp()) {

@@ -191,7 +191,8 @@ struct ReduceArgs {
   const void* in = nullptr;
   void* out = nullptr;
   int32_t type = 0, op = 0;
-  int64_t divisor = 1;  // of a mean
+  int64_t divisor = 1;              // of a mean
+  int64_t least = 0, greatest = 0;  // integers of the type: maximum and minimum of nothing
   Space kept, reduced;
   int64_t kept_strides[kMaxDims] = {}, reduced_strides[kMaxDims] = {};
 };

@@ -67,6 +67,23 @@ DEVICE W Load(int32_t type, const void* data, int64_t i) {
   }
 }
 
+// A float from which a conversion to fewer digits rounds as from x itself: where x is between two
+// floats, the one whose last bit is set (rounding to odd).
+DEVICE float ToOdd(float x) { return x; }
+DEVICE float ToOdd(double x) {
+  const float nearest = static_cast<float>(x);
+  const double back = static_cast<double>(nearest);
+  const uint32_t bits = __float_as_uint(nearest);
+  if (back == x || x != x || (bits & 1) != 0 || (bits & 0x7fffffffu) == 0x7f800000u) return nearest;
+  // The neighbour on the other side of x. Below the least float that is the least one.
+  const bool away = fabs(back) < fabs(x);
+  if (!away && (bits & 0x7fffffffu) == 0) return nearest;
+  return __uint_as_float(away ? bits + 1 : bits - 1);
+}
+DEVICE float ToOdd(int32_t x) { return static_cast<float>(x); }
+DEVICE float ToOdd(int64_t x) { return static_cast<float>(x); }
+DEVICE float ToOdd(uint64_t x) { return static_cast<float>(x); }
+
 // The least number and the first one beyond the greatest, which are exact in float and double.
 template <typename T, typename W>
 DEVICE T ToInteger(W x, W least, W beyond, T lowest, T highest) {
@@ -103,10 +120,10 @@ DEVICE void Store(int32_t type, void* data, int64_t i, W x) {
       static_cast<float*>(data)[i] = static_cast<float>(x);
       break;
     case kTypeF16:
-      static_cast<Half*>(data)[i] = FromFloat<Half>(static_cast<float>(x));
+      static_cast<Half*>(data)[i] = FromFloat<Half>(ToOdd(x));
       break;
     case kTypeBF16:
-      static_cast<BFloat16*>(data)[i] = FromFloat<BFloat16>(static_cast<float>(x));
+      static_cast<BFloat16*>(data)[i] = FromFloat<BFloat16>(ToOdd(x));
       break;
     case kTypeI8:
       StoreInteger<int8_t>(data, i, x);
@@ -159,10 +176,10 @@ DEVICE void StoreReal(int32_t type, void* data, int64_t i, W x) {
       static_cast<float*>(data)[i] = static_cast<float>(x);
       break;
     case kTypeF16:
-      static_cast<Half*>(data)[i] = FromFloat<Half>(static_cast<float>(x));
+      static_cast<Half*>(data)[i] = FromFloat<Half>(ToOdd(x));
       break;
     case kTypeBF16:
-      static_cast<BFloat16*>(data)[i] = FromFloat<BFloat16>(static_cast<float>(x));
+      static_cast<BFloat16*>(data)[i] = FromFloat<BFloat16>(ToOdd(x));
       break;
     default:
       static_cast<double*>(data)[i] = static_cast<double>(x);

@@ -14,15 +14,15 @@ template <typename W>
 struct Accumulator {
   static constexpr bool kFloat = kIsFloatType<W>;
 
-  DEVICE static W First(int32_t op) {
+  DEVICE static W First(const ReduceArgs& args, int32_t op) {
     if (op == kReduceProd) return 1;
     if (op == kReduceMax) {
       if constexpr (kFloat) return -static_cast<W>(INFINITY);
-      else return INT64_MIN;
+      else return args.least;
     }
     if (op == kReduceMin) {
       if constexpr (kFloat) return static_cast<W>(INFINITY);
-      else return INT64_MAX;
+      else return args.greatest;
     }
     return 0;
   }
@@ -87,7 +87,7 @@ template <typename W>
 DEVICE W Fold(const ReduceArgs& args, int32_t op, int64_t first, uint32_t begin, uint32_t step,
               W maximum) {
   using A = Accumulator<W>;
-  W sum = A::First(op);
+  W sum = A::First(args, op);
   for (uint32_t i = begin; i < args.reduced.elements; i += step)
     sum = A::Join(op, sum, A::Term(op, ElementAt<W>(args, first, i), maximum));
   return sum;
