@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <latch>
 #include <thread>
 
 #include "core/base/half.h"
@@ -224,9 +225,11 @@ TEST(EmulatedNcclTest, AbortEndsWhatWaits) {
 
 TEST(EmulatedNcclTest, AKilledRankIsReportedToItsPeers) {
   EmulatedCuda cuda({.devices = 3});
+  std::latch started(3);
   RunRanks(
       cuda, 3,
       [&](Rank& r) {
+        started.arrive_and_wait();
         if (r.rank == 1) {
           cuda.KillRank(r.comm);
         } else {
