@@ -9,19 +9,40 @@
 #if defined(MSRT_HAVE_ONEDNN)
 #include "delegates/onednn/onednn.h"
 #endif
+#if defined(MSRT_HAVE_CUDA)
+#include "delegates/cuda/cuda.h"
+#endif
 
 namespace msrt {
 namespace {
 
-std::shared_ptr<const Delegate> Registered(const sdk::ExportedDelegate& exported) {
+std::shared_ptr<const Delegate> Registered(
+    const sdk::ExportedDelegate& exported,
+    std::span<const std::shared_ptr<const Device>> devices = {}) {
   std::unique_ptr<void, void (*)(void*)> owner(exported.self,
                                                exported.api.destroy);  // until `registered` owns it
-  auto registered = Delegate::Make(exported.api, exported.self, nullptr);
+  auto registered = Delegate::Make(exported.api, exported.self, nullptr, devices);
   MSRT_CHECK(registered.ok());
   (*registered)->TakeOver();
   owner.release();
   return *std::move(registered);
 }
+
+#if defined(MSRT_HAVE_CUDA)
+// The delegate of this machine's GPUs; null if there are none.
+std::shared_ptr<const Delegate> CudaDelegate() {
+  auto parts = MakeSystemCudaDelegate();
+  if (!parts.ok()) return nullptr;
+  std::vector<std::shared_ptr<const Device>> devices;
+  for (const CudaParts::DevicePart& part : parts->devices) {
+    auto device = Device::Make(part.api, part.self, nullptr);
+    MSRT_CHECK(device.ok());
+    (*device)->TakeOver();
+    devices.push_back(*std::move(device));
+  }
+  return Registered(sdk::Export(std::move(parts->delegate)), devices);
+}
+#endif
 
 constexpr std::string_view kKernels = "kernels";
 
@@ -66,12 +87,34 @@ Status CheckKernel(const RegisteredKernel& added, const OpSet& ops,
 
 std::vector<std::shared_ptr<const Delegate>> BuiltinDelegates() {
   std::vector<std::shared_ptr<const Delegate>> delegates;
+#if defined(MSRT_HAVE_CUDA)
+  if (auto cuda = CudaDelegate(); cuda != nullptr) delegates.push_back(std::move(cuda));
+#endif
 #if defined(MSRT_HAVE_ONEDNN)
   delegates.push_back(Registered(sdk::Export(MakeOneDnnDelegate(ReferenceEvaluator()))));
 #endif
   delegates.push_back(Registered(sdk::Export(MakeCpuDelegate())));
   delegates.push_back(Registered(sdk::Export(MakeReferenceDelegate())));
   return delegates;
+}
+
+std::vector<std::shared_ptr<const Device>> DevicesOf(
+    std::span<const std::shared_ptr<const Delegate>> delegates) {
+  std::vector<std::shared_ptr<const Device>> devices;
+  for (const auto& delegate : delegates) {
+    for (const auto& device : delegate->devices()) {
+      if (std::find(devices.begin(), devices.end(), device) == devices.end())
+        devices.push_back(device);
+    }
+  }
+  return devices;
+}
+
+std::vector<UnavailableDelegate> UnavailableDelegates() {
+#if defined(MSRT_HAVE_CUDA)
+  if (std::string reason = WhyNoCuda(); !reason.empty()) return {{"cuda", std::move(reason)}};
+#endif
+  return {};
 }
 
 std::vector<LibraryInfo> BuiltinLibraries() {

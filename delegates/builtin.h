@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,16 @@
 namespace msrt {
 
 std::vector<std::shared_ptr<const Delegate>> BuiltinDelegates();
+// The devices that the delegates work on, for Environment::devices.
+std::vector<std::shared_ptr<const Device>> DevicesOf(
+    std::span<const std::shared_ptr<const Delegate>> delegates);
 const Evaluator& BuiltinEvaluator();
+
+// A delegate that is built in but cannot work on this machine: no such hardware, or no driver.
+struct UnavailableDelegate {
+  std::string name, reason;
+};
+std::vector<UnavailableDelegate> UnavailableDelegates();
 
 // A library that a built-in delegate computes with.
 struct LibraryInfo {

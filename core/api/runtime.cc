@@ -44,6 +44,7 @@ std::shared_ptr<RuntimeEnvironment> MakeEnvironment(const msrt_runtime_config& c
   if (config.wake_threads_seconds != 0)
     environment->wake_threads_seconds = config.wake_threads_seconds;
   environment->delegates = BuiltinDelegates();
+  environment->devices = DevicesOf(environment->delegates);
   environment->evaluator = &BuiltinEvaluator();
   return environment;
 }

@@ -17,6 +17,8 @@ std::string BuildInfoText() {
   for (const LibraryInfo& library : BuiltinLibraries()) {
     StrAppend(&text, library.name, " ", library.version, ", using ", library.instructions, "\n");
   }
+  for (const UnavailableDelegate& delegate : UnavailableDelegates())
+    StrAppend(&text, delegate.name, ": not available: ", delegate.reason, "\n");
   StrAppend(&text, "threads: ", DefaultThreadsName(), "\nprocessor: ", ProcessorName(), ", ",
             AvailableCores(), AvailableCores() == 1 ? " core," : " cores,");
   for (std::string_view name : InstructionSets()) StrAppend(&text, " ", name);
@@ -36,6 +38,15 @@ void WriteBuildInfo(JsonWriter* json) {
     json->Field("name", library.name);
     json->Field("version", library.version);
     json->Field("instructions", library.instructions);
+    json->EndObject();
+  }
+  json->EndArray();
+  json->Key("unavailable");
+  json->BeginArray();
+  for (const UnavailableDelegate& delegate : UnavailableDelegates()) {
+    json->BeginObject();
+    json->Field("delegate", delegate.name);
+    json->Field("reason", delegate.reason);
     json->EndObject();
   }
   json->EndArray();

@@ -76,6 +76,7 @@ Result<std::shared_ptr<const Environment>> MakeEnvironment(const Arguments& a) {
   env->parallel = a.streams > 1 ? MakeSerial()
                                 : MakeDefaultParallel(a.threads > 0 ? a.threads : AvailableCores());
   env->delegates = BuiltinDelegates();
+  env->devices = DevicesOf(env->delegates);
   env->evaluator = &BuiltinEvaluator();
   env->log = Log([](LogLevel, const std::string& line) { std::cerr << "msrun: " << line << "\n"; },
                  a.verbose ? LogLevel::kDebug
