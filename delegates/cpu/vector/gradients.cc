@@ -6,9 +6,9 @@
 namespace msrt::cpu::MSRT_CPU_ISA {
 namespace {
 
-constexpr int64_t kSums = 32;   // independent sums of a row
-constexpr int64_t kRun = 64;    // elements of a lane, or lines, before a sum goes into the double
-constexpr int64_t kTile = 32;   // columns at once, whose sums stay in registers
+constexpr int64_t kSums = 32;  // independent sums of a row
+constexpr int64_t kRun = 64;   // elements of a lane, or lines, before a sum goes into the double
+constexpr int64_t kTile = 32;  // columns at once, whose sums stay in registers
 
 // u of the two sums: the factor, or what stands in for it.
 template <bool kSquares>
@@ -118,6 +118,7 @@ void LayerGradient(const LayerGradientRow& a) {
       for (int64_t k = 0; k < kSums; ++k) {
         const int64_t at = i + j + k;
         const float w = a.grad[at] * a.scale[at];
+        a.y[at] = w;
         s[k] += w;
         p[k] += w * ((a.x[at] - a.mean) * a.inverse);
       }
@@ -125,6 +126,7 @@ void LayerGradient(const LayerGradientRow& a) {
     for (int64_t k = 0; k < run - whole; ++k) {
       const int64_t at = i + whole + k;
       const float w = a.grad[at] * a.scale[at];
+      a.y[at] = w;
       s[k] += w;
       p[k] += w * ((a.x[at] - a.mean) * a.inverse);
     }
@@ -138,7 +140,9 @@ void LayerGradient(const LayerGradientRow& a) {
   const auto along = static_cast<float>(products / static_cast<double>(a.count));
   for (int64_t j = 0; j < a.count; ++j) {
     const float n = (a.x[j] - a.mean) * a.inverse;
-    a.y[j] = a.inverse * (a.grad[j] * a.scale[j] - average - n * along);
+    // The rounded product, of which the average is one: a fused multiply-add would leave its
+    // rounding where a row's products are equal and the result is zero.
+    a.y[j] = a.inverse * (a.y[j] - average - n * along);
     a.scale_sums[j] += a.grad[j] * n;
     a.sums[j] += a.grad[j];
   }
