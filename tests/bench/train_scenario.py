@@ -2,7 +2,7 @@
 """Trains a network on an image folder of drawn shapes alone, under mpirun with 2 and 4 ranks and under msrun launch with 4; exits with 1
 unless all reach the same accuracy of at least 0.9, with the same bits in the trained model and one set of checkpoints.
 
-usage: train_scenario.py BIN_DIR [--network zoo:resnet50] [--size 100] [--epochs 20] [--classes 26] [--train 100] [--test 25] [--folder DIR]
+usage: train_scenario.py BIN_DIR [--network zoo:resnet50] [--size 100] [--epochs 20] [--classes 26] [--train 100] [--test 25] [--folder DIR] [-- OPTIONS of msrun train]
 
 The options of the run are those of a public tutorial of MindSpore: batch 32, random crop with padding, flip, resize, normalise, momentum 0.9
 at 0.01, loss scale 1024, a checkpoint after each epoch. The default network takes hours on two cores. In about a quarter of an hour:
@@ -113,8 +113,10 @@ def main():
     parser.add_argument("--limit", type=float, default=0.9, help="the least accuracy")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", help="keeps data and results; otherwise they are removed")
-    parser.add_argument("more", nargs="*", help="further options of msrun train, after --")
-    options = parser.parse_args()
+    # Further options of msrun train come after --.
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    options = parser.parse_args(sys.argv[1:end])
+    options.more = sys.argv[end + 1:]
     if options.folder:
         os.makedirs(options.folder, exist_ok=True)
         return Scenario(options, options.folder).run()
