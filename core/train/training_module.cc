@@ -30,6 +30,7 @@ class TrainingModuleBuilder {
     MSRT_RETURN_IF_ERROR(Check());
     MSRT_RETURN_IF_ERROR(Validate(&module_, ops_));
     MSRT_ASSIGN_OR_RETURN(parameters_, FindParameters(module_.main(), spec_));
+    AdoptSteps(module_.entries[0]);
     MSRT_RETURN_IF_ERROR(AddSlots());
     const uint32_t eval = module_.entries[0];
     SwitchToInference(eval);
@@ -103,6 +104,20 @@ class TrainingModuleBuilder {
     return false;
   }
 
+  // A model whose passes have run counts the runs of its entry already. Training does so instead:
+  // evaluations do not count.
+  void AdoptSteps(uint32_t g) {
+    const auto slot = std::find_if(module_.states.begin(), module_.states.end(),
+                                   [](const StateSlot& s) { return s.name == kStepSlot; });
+    if (slot == module_.states.end()) return;
+    step_ = slot - module_.states.begin();
+    slot->role = StateRole::kOptimizer;
+    std::erase_if(module_.graphs[g].nodes, [&](const Node& node) {
+      return node.domain == "msrt" && node.op == "StateWrite" &&
+             std::get<int64_t>(*node.attrs.Find("slot")) == step_;
+    });
+  }
+
   // Makes the next step draw other numbers.
   Status CountStep(uint32_t g) {
     if (step_ < 0) return OkStatus();
@@ -150,7 +165,8 @@ class TrainingModuleBuilder {
     MSRT_ASSIGN_OR_RETURN(ConstTensor zero, FilledConstant(DType::kI64, {}, 0));
     updates_ = AddSlot(&module_, std::string(kUpdatesSlot), zero, StateRole::kOptimizer);
     // The steps of random ops are a part of checkpoints, so training counts them itself.
-    if (Draws()) step_ = AddSlot(&module_, std::string(kStepSlot), zero, StateRole::kOptimizer);
+    if (step_ < 0 && Draws())
+      step_ = AddSlot(&module_, std::string(kStepSlot), zero, StateRole::kOptimizer);
     if (!spec_.loss_scale.dynamic) return OkStatus();
     MSRT_ASSIGN_OR_RETURN(ConstTensor scale,
                           FilledConstant(float_type_, {}, spec_.loss_scale.initial));
