@@ -412,9 +412,11 @@ class Image(ToolCase):
         process = peak(self.npy("in.npy"), self.path("small.npy"))
         refused = self.image(self.model, self.path("wide.npy"), self.path("x.npy"), *tiles, "--memory", "1", code=1)
         enough = int(refused.stderr.split("set the limit to ")[1].split()[0]) + (8 << 20)
-        # A row of these tiles has 125 MB.
-        self.assertLess(enough, 60 << 20)
-        self.assertLess(peak(self.path("wide.npy"), self.path("tiles.npy"), "--memory", str(enough)), process + (30 << 20))
+        most = peak(self.path("wide.npy"), self.path("tiles.npy"), "--memory", str(enough))
+        # A row of these tiles has 125 MB. Sanitizers keep much more: freed memory, and shadows of all.
+        if os.path.basename(os.path.dirname(self.BIN)) not in ("asan", "tsan"):
+            self.assertLess(enough, 60 << 20)
+            self.assertLess(most, process + (30 << 20))
         self.assertEqual(self.read("tiles.npy"), self.read("one.npy"))
         self.image(self.model, self.path("wide.npy"), self.path("halo.npy"), "--split", "2x2", "--executor", "halo")
         self.assertEqual(self.read("halo.npy"), self.read("one.npy"))
