@@ -1,10 +1,9 @@
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cstdio>
 
 #include "core/api/image.h"
 #include "core/api/json_writer.h"
+#include "core/base/process_memory.h"
 
 namespace msrt {
 namespace {
@@ -83,8 +82,6 @@ void WriteRanks(const std::vector<RankWork>& ranks, JsonWriter* json) {
 }
 
 void WriteRun(const JobReport& run, JsonWriter* json) {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
   json->Field("seconds", run.seconds);
   json->Field("compile_seconds", run.compile_seconds);
   json->Field("read_seconds", run.run.read_seconds);
@@ -92,7 +89,7 @@ void WriteRun(const JobReport& run, JsonWriter* json) {
   json->Field("pixels_per_second",
               run.seconds > 0 ? static_cast<double>(run.pixels) / run.seconds : 0.0);
   json->Field("peak_bytes", run.run.peak_bytes);
-  json->Field("peak_rss_bytes", static_cast<int64_t>(usage.ru_maxrss) * 1024);
+  json->Field("peak_rss_bytes", static_cast<int64_t>(PeakResidentMemory()));
   json->Field("recomputed_rows", run.recomputed_rows);
   json->Field("resumed_rows", run.resumed_rows);
   json->Field("decoded_blocks", run.decoded_blocks);

@@ -1,5 +1,6 @@
 #include "tools/msrun/image.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -200,6 +201,9 @@ int RunImage(int argc, char** argv) {
   ImageArguments a;
   int exit_code = kDone;
   if (!ParseImageArguments(argc, argv, &a, &exit_code)) return exit_code;
+  // Blocks come and go with every piece, beside small things that stay. By default the heap takes
+  // ever larger blocks, and the holes between what stays exceeded the limit by 100 MB.
+  mallopt(M_MMAP_THRESHOLD, 256 << 10);
   const Status status = RunImageJob(a);
   if (status.ok()) return kDone;
   std::cerr << "msrun: " << status.message() << "\n";

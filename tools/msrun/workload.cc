@@ -1,12 +1,11 @@
 #include "tools/msrun/workload.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <map>
 
+#include "core/base/process_memory.h"
 #include "core/extend/plugin.h"
 #include "core/run/measure.h"
 #include "core/train/training_module.h"
@@ -199,9 +198,9 @@ Result<Workload> Prepare(const Arguments& a, Communicator* communicator) {
 }
 
 Result<double> PeakResidentBytes() {
-  rusage usage;
-  if (getrusage(RUSAGE_SELF, &usage) != 0) return IoError("getrusage failed");
-  return static_cast<double>(usage.ru_maxrss) * 1024;
+  const uint64_t bytes = PeakResidentMemory();
+  if (bytes == 0) return IoError("/proc/self/status has no VmHWM");
+  return static_cast<double>(bytes);
 }
 
 }  // namespace msrt
