@@ -12,12 +12,14 @@ the machine hits both sides alike. Exits with 1 if
   fixed / any                  is above --fixed-limit (1.1)
   throughput of ranks / threads, with fixed sums, is below --ranks-limit (0.95)
   the part of the communication that computation hides, with fixed sums, is below --hidden-limit (0.8)
-It needs two idle cores.
+It needs two idle cores. --cpu-time compares processor time of all threads and ranks instead, for a machine that others use; what is
+hidden is then shown but not judged.
 """
 import argparse
 import json
 import os
 import random
+import resource
 import statistics
 import struct
 import subprocess
@@ -42,20 +44,37 @@ def make_data(folder, samples):
     write_npy(os.path.join(folder, "train_labels.npy"), (samples,), "<i8", struct.pack(f"<{samples}q", *labels))
 
 
-def train(a, folder, name, ranks, threads, sums):
-    """Returns the report of one run."""
+def processor_seconds():
+    """Of the processes that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def train(a, folder, name, ranks, threads, sums, epochs=1):
+    """Returns the report of one run, with its processor time."""
     msrun = os.path.join(a.bin, "msrun")
     output = os.path.join(folder, name)
     command = [msrun, "launch", "-n", str(ranks), "--"] if ranks > 1 else []
-    command += [msrun, "train", "--model", "zoo:resnet18", "--data", folder, "--size", "32", "--batch", str(BATCH), "--epochs", "1",
+    command += [msrun, "train", "--model", "zoo:resnet18", "--data", folder, "--size", "32", "--batch", str(BATCH), "--epochs", str(epochs),
                 "--optimizer", "momentum:0.9", "--lr", "0.01", "--sums", sums, "--threads", str(threads), "--output", output,
                 "--json", output + ".json", "--quiet"]
     environment = os.environ | ({"MSRT_ENGINE": a.engine} if a.engine else {})
+    before = processor_seconds()
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
     with open(output + ".json") as f:
-        return json.load(f)
+        return json.load(f) | {"processor_seconds": processor_seconds() - before}
+
+
+def measure(a, folder, name, *way):
+    """Returns the milliseconds of a step and the communication."""
+    report = train(a, folder, name, *way)
+    milliseconds = report["step_ms"]
+    if a.cpu_time:  # without the start of the process and its first step
+        longer = train(a, folder, name + "-longer", *way, epochs=3)
+        milliseconds = (longer["processor_seconds"] - report["processor_seconds"]) / (2 * a.steps) * 1000
+    return report.get("communication", {}) | {"step_ms": milliseconds}
 
 
 def main():
@@ -67,6 +86,7 @@ def main():
     parser.add_argument("--fixed-limit", type=float, default=1.1)
     parser.add_argument("--ranks-limit", type=float, default=0.95)
     parser.add_argument("--hidden-limit", type=float, default=0.8)
+    parser.add_argument("--cpu-time", action="store_true", help="processor time instead of time")
     parser.add_argument("--json", help="file for all numbers")
     a = parser.parse_args()
     ways = {"any": (1, 2, "any"), "fixed": (1, 2, "fixed"), "ranks any": (2, 1, "any"), "ranks fixed": (2, 1, "fixed")}
@@ -74,8 +94,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         make_data(folder, BATCH * a.steps)
         for r in range(a.rounds):
-            reports = {way: train(a, folder, f"{way.replace(' ', '-')}{r}", *options) for way, options in ways.items()}
-            rounds.append({way: {"step_ms": x["step_ms"], **x.get("communication", {})} for way, x in reports.items()})
+            rounds.append({way: measure(a, folder, f"{way.replace(' ', '-')}{r}", *options) for way, options in ways.items()})
             print(f"round {r + 1}   " + "   ".join(f"{way} {x['step_ms']:.1f} ms" for way, x in rounds[-1].items()), flush=True)
 
     def median(figure):
@@ -97,7 +116,7 @@ def main():
         figures[f"ranks_{sums}"], figures[f"hidden_{sums}"] = ratio, hidden
         if sums == "fixed":
             show("throughput of 2 ranks x 1 thread / 1 rank x 2 threads", ratio, a.ranks_limit, ratio < a.ranks_limit, "at least")
-            show("part of the communication that is hidden", hidden, a.hidden_limit, hidden < a.hidden_limit, "at least")
+            show("part of the communication that is hidden", hidden, a.hidden_limit, hidden < a.hidden_limit and not a.cpu_time, "at least")
         else:
             print(f"with sums in any order: throughput {ratio:.3f}, hidden {hidden:.3f}")
     last = rounds[-1]["ranks fixed"]
