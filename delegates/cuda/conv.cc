@@ -28,8 +28,7 @@ std::string QueryConv(const NodeInfo& node, const GpuProperties& gpu, std::vecto
   const double flops =
       node.flops * (type == DType::kF64 ? 64 : 1) * 2 / std::max(used, 1.0 / kTile);
   Candidate c = PlainCandidate(node, PassSeconds(gpu, node.bytes, flops), "chains");
-  const bool once = activation->op < 0 || activation->op == kOpRelu || activation->op == kOpClip ||
-                    activation->op == kOpLeakyRelu;
+  const bool once = IsOneOperation(*activation);
   c.arithmetic = type == DType::kF32 && once ? MSRT_ARITHMETIC_FMA : StrCat(kArithmetic, " fma");
   if (op.has_input(kResidual)) c.in_place = {{uint32_t{kResidual}, 0u}};
   out->push_back(std::move(c));
@@ -78,7 +77,7 @@ Result<std::unique_ptr<BoundKernel>> BindConv(const OpView& op, const Candidate&
   args.kernel_rows = DivisionBy(windows.axis[1].kernel);
   args.kernel_columns = DivisionBy(windows.axis[2].kernel);
   args.channels = DivisionBy(std::max<int64_t>(channels.group_inputs, 1));
-  args.end.activation = activation.op;
+  if (IsOneOperation(activation)) args.end.activation = activation.op;
   args.end.a = activation.a;
   args.end.b = activation.b;
   Grid grid;
@@ -87,8 +86,10 @@ Result<std::unique_ptr<BoundKernel>> BindConv(const OpView& op, const Candidate&
   grid.x = static_cast<uint32_t>(CeilDiv(positions, kTile));
   grid.y = static_cast<uint32_t>(tiles);
   grid.z = static_cast<uint32_t>(images);
-  return BoundLaunch<ConvArgs>::Make(gpu, op.input(kX).dtype == DType::kF64 ? kChainF64 : kChain,
-                                     grid, args, FillConv);
+  return WithActivation(
+      BoundLaunch<ConvArgs>::Make(gpu, op.input(kX).dtype == DType::kF64 ? kChainF64 : kChain, grid,
+                                  args, FillConv),
+      op, activation, gpu);
 }
 
 constexpr Rule kConvRules[] = {{"", "Conv", QueryConv, BindConv},

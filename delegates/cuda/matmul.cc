@@ -24,8 +24,7 @@ std::string QueryMatMul(const NodeInfo& node, const GpuProperties& gpu,
   // A third of the arithmetic's peak: tiles of 64x64 without tensor cores.
   const double flops = node.flops * (type == DType::kF64 ? 64 : 1) * 1.5;
   Candidate c = PlainCandidate(node, PassSeconds(gpu, node.bytes, flops), "chains");
-  const bool once = activation->op < 0 || activation->op == kOpRelu || activation->op == kOpClip ||
-                    activation->op == kOpLeakyRelu;
+  const bool once = IsOneOperation(*activation);
   c.arithmetic = type == DType::kF32 && once ? MSRT_ARITHMETIC_FMA : StrCat(kArithmetic, " fma");
   if (op.has_input(kProductResidual)) c.in_place = {{uint32_t{kProductResidual}, 0u}};
   out->push_back(std::move(c));
@@ -74,7 +73,7 @@ Result<std::unique_ptr<BoundKernel>> BindChainProduct(const OpView& op, Gpu& gpu
   args.end.beta = p.beta;
   args.end.bias_row = p.bias_row;
   args.end.bias_column = p.bias_column;
-  args.end.activation = activation.op;
+  if (IsOneOperation(activation)) args.end.activation = activation.op;
   args.end.a = activation.a;
   args.end.b = activation.b;
   Grid grid;
@@ -83,8 +82,10 @@ Result<std::unique_ptr<BoundKernel>> BindChainProduct(const OpView& op, Gpu& gpu
   grid.x = static_cast<uint32_t>(CeilDiv(p.columns, kTile));
   grid.y = static_cast<uint32_t>(row_tiles);
   grid.z = std::min<uint32_t>(args.batches, 65535);
-  return BoundLaunch<MatMulArgs>::Make(gpu, op.input(0).dtype == DType::kF64 ? kChainF64 : kChain,
-                                       grid, args, FillMatMul);
+  return WithActivation(
+      BoundLaunch<MatMulArgs>::Make(gpu, op.input(0).dtype == DType::kF64 ? kChainF64 : kChain,
+                                    grid, args, FillMatMul),
+      op, activation, gpu);
 }
 
 std::span<const Rule> MatMulRules() { return kMatMulRules; }

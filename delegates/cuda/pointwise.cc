@@ -306,4 +306,35 @@ std::optional<ActivationStep> ActivationOf(const OpView& op) {
   return step;
 }
 
+bool IsOneOperation(const ActivationStep& step) {
+  return step.op < 0 || step.op == kOpRelu || step.op == kOpClip || step.op == kOpLeakyRelu;
+}
+
+Result<std::unique_ptr<BoundKernel>> BindActivation(const OpView& op, const ActivationStep& step,
+                                                    Gpu& gpu) {
+  const Type& y = op.output(0);
+  PointwiseArgs args;
+  args.out_type = args.operand[0].type = static_cast<int32_t>(y.dtype);
+  args.operands = args.steps = args.contiguous = 1;
+  args.step[0] = {step.op, -1, step.a, step.b, 0, 0};
+  args.space = SpaceOf({y.dims.elements()});
+  return BoundLaunch<PointwiseArgs>::Make(
+      gpu, kKernels[static_cast<size_t>(DomainOf(y.dtype))], Grid::OfElements(y.dims.elements()),
+      args, [](const RunArgs& run, const Stream& stream, PointwiseArgs* a) {
+        a->operand[0].data = a->out = run.outputs[0].data;
+        a->fault = stream.fault->word();
+      });
+}
+
+Result<std::unique_ptr<BoundKernel>> WithActivation(Result<std::unique_ptr<BoundKernel>> main,
+                                                    const OpView& op, const ActivationStep& step,
+                                                    Gpu& gpu) {
+  if (!main.ok() || IsOneOperation(step)) return main;
+  MSRT_ASSIGN_OR_RETURN(auto activation, BindActivation(op, step, gpu));
+  std::vector<std::unique_ptr<BoundKernel>> steps;
+  steps.push_back(*std::move(main));
+  steps.push_back(std::move(activation));
+  return std::unique_ptr<BoundKernel>(std::make_unique<BoundSteps>(std::move(steps)));
+}
+
 }  // namespace msrt::cuda

@@ -73,6 +73,11 @@ CUresult Emulation::BeginWork() {
   return fail_work_with;
 }
 
+void Emulation::EndWork() {
+  const std::lock_guard lock(mutex);
+  ++counters.finished_work;
+}
+
 void Emulation::ReportMisuse(const std::string& text) {
   const Unseen unseen;
   const std::lock_guard lock(mutex);

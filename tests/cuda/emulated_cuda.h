@@ -46,6 +46,7 @@ struct EmulationCounters {
   int64_t pageable_copies = 0;  // from or to host memory that is not pinned: the host waits
   int64_t host_waits = 0;       // both, and frees that wait: everything that stops the host
   int64_t allocations = 0;      // device memory, from pools or not, and pinned memory
+  int64_t finished_work = 0;    // kernels, copies, memsets and others that streams have run
   int64_t launches = 0;         // kernels, also those of graphs
   int64_t graph_launches = 0;
   int64_t copies = 0, copied_bytes = 0;  // also peer_copies

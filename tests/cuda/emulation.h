@@ -71,6 +71,7 @@ class Emulation {
   // Counts a call; returns the injected error, or success.
   CUresult BeginCall(const char* function);
   CUresult BeginWork();
+  void EndWork();
   void ReportMisuse(const std::string& text);
 
   template <typename Handle>

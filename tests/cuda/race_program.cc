@@ -22,8 +22,9 @@ bool Barrier(TestGpu& gpu, bool right) {
   return gpu.cu.cuStreamSynchronize(gpu.stream) == CUDA_SUCCESS;
 }
 
-// A second stream reads what the first wrote. The pause makes the result right without the wait.
-bool Wait(TestGpu& gpu, bool right) {
+// A second stream reads what the first wrote. It starts when that has ended, as the emulation
+// knows, so that the result is right without the wait, too.
+bool Wait(const msrt::cuda::EmulatedCuda& cuda, TestGpu& gpu, bool right) {
   CUstream side;
   CUevent written;
   gpu.cu.cuStreamCreateWithPriority(&side, CU_STREAM_NON_BLOCKING, 0);
@@ -31,9 +32,12 @@ bool Wait(TestGpu& gpu, bool right) {
   const CUdeviceptr x = gpu.Upload(std::vector<float>(64, 1.0f));
   const CUdeviceptr y = gpu.Allocate(256), z = gpu.Allocate(256);
   gpu.cu.cuStreamSynchronize(gpu.stream);
+  const int64_t finished = cuda.counters().finished_work;
   gpu.Launch(gpu.stream, "test_scale", 1, 64, 0, x, y, 64, 2.0f);
   gpu.cu.cuEventRecord(written, gpu.stream);
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  while (cuda.counters().finished_work == finished) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   if (right) gpu.cu.cuStreamWaitEvent(side, written, 0);
   gpu.Launch(side, "test_scale", 1, 64, 0, y, z, 64, 2.0f);
   const bool result = gpu.Download<float>(z, 64, side) == std::vector<float>(64, 4.0f);
@@ -58,7 +62,7 @@ int main(int argc, char** argv) {
   msrt::cuda::EmulatedCuda cuda;
   TestGpu gpu(cuda.api());
   const bool result = program == "barrier" ? Barrier(gpu, right)
-                      : program == "wait"  ? Wait(gpu, right)
+                      : program == "wait"  ? Wait(cuda, gpu, right)
                                            : Bounds(gpu, right);
   std::printf("%s\n", result ? "result is right" : "result is wrong");
   return result ? 0 : 1;

@@ -112,6 +112,7 @@ void Stream::Run(const Operation& operation) {
       error = operation.work(random_);
     }
     if (error != CUDA_SUCCESS) operation.device->SetError(error);
+    emulation()->EndWork();
   }
   if (operation.finish != nullptr) operation.finish->Finish();
 }

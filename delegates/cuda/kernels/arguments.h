@@ -316,7 +316,7 @@ struct GatherNdArgs {
 struct Epilogue {
   const void *bias = nullptr, *residual = nullptr;
   double alpha = 1, beta = 1;  // of the product; of the bias
-  int32_t activation = -1;     // PointwiseOp, or -1
+  int32_t activation = -1;     // kOpRelu, kOpLeakyRelu or kOpClip; -1: none
   int32_t reserved = 0;
   double a = 0, b = 0;                                    // of the activation
   int64_t bias_row = 0, bias_column = 0, bias_batch = 0;  // strides, in elements

@@ -5,17 +5,13 @@
 
 namespace msrt::cuda {
 
-#ifdef __CUDACC__
-#define DEVICE_CALL __device__ __noinline__
-#else
-#define DEVICE_CALL inline
-#endif
-
-// Called, not inlined: a thread finishes 16 elements, and code for every function 16 times over
-// would be large and slow to compile.
+// The activations that are one operation. Others are a launch of their own: inlined 16 times, code
+// for every function would be large, and a call would spill the sums.
 template <typename W>
-DEVICE_CALL W Activate(int32_t op, W x, W a, W b) {
-  return FloatFunction<W>(op, x, a, b);
+DEVICE W BoundActivation(int32_t op, W x, W a, W b) {
+  if (op == kOpRelu) return x < 0 ? W{0} : x;
+  if (op == kOpLeakyRelu) return x < 0 ? a * x : x;
+  return ClampTo(x, a, b);
 }
 
 // W is float or double. `i` is the element's offset in the output, `bias` its offset in the bias.
@@ -29,7 +25,7 @@ DEVICE W Finish(const Epilogue& end, int32_t type, W sum, int64_t i, bool add_bi
   }
   if (end.residual != nullptr) y = y + LoadReal<W>(type, end.residual, i);
   if (end.activation >= 0)
-    y = Activate<W>(end.activation, y, static_cast<W>(end.a), static_cast<W>(end.b));
+    y = BoundActivation<W>(end.activation, y, static_cast<W>(end.a), static_cast<W>(end.b));
   return y;
 }
 
