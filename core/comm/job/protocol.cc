@@ -18,16 +18,20 @@ Result<MessageReader> ReadAnswer(std::string_view answer, Wire expected) {
   return reader;
 }
 
-Result<Joined> Greet(const JoinOptions& options, Socket socket, const WaitLimit& limit) {
+// Sets `refused` if the server answers, and not with consent.
+Result<Joined> Greet(const JoinOptions& options, Socket socket, const WaitLimit& limit,
+                     bool* refused) {
   Joined joined{std::move(socket), {}};
   const std::string_view token(reinterpret_cast<const char*>(options.token.data()),
                                options.token.size());
   MSRT_RETURN_IF_ERROR(joined.socket.Send(token, limit));
   MSRT_ASSIGN_OR_RETURN(std::string answer,
                         ReceiveMessage(&joined.socket, kMaxControlBytes, limit));
+  *refused = !ReadAnswer(answer, Wire::kAccepted).ok();
   MSRT_RETURN_IF_ERROR(ReadAnswer(answer, Wire::kAccepted).status());
   MSRT_RETURN_IF_ERROR(joined.socket.Send(HelloMessage(options.hello), limit));
   MSRT_ASSIGN_OR_RETURN(answer, ReceiveMessage(&joined.socket, kMaxControlBytes, limit));
+  *refused = !ReadAnswer(answer, Wire::kAccepted).ok();
   MSRT_ASSIGN_OR_RETURN(MessageReader reader, ReadAnswer(answer, Wire::kAccepted));
   joined.silence_limit = std::chrono::milliseconds(reader.U32());
   return joined;
@@ -88,10 +92,12 @@ Result<Joined> JoinServer(const JoinOptions& options, const WaitLimit& limit) {
   while (true) {
     Result<Socket> socket = Connect(options.server, options.keep_trying, limit);
     if (!socket.ok()) return std::move(socket).status().Within(context);
-    Result<Joined> joined = Greet(options, *std::move(socket), limit);
+    bool refused = false;
+    Result<Joined> joined = Greet(options, *std::move(socket), limit, &refused);
     if (joined.ok()) return joined;
-    // The server drops the oldest connections before their greeting if too many come at once.
-    const bool dropped = joined.status().code() == Code::kIo;
+    // The server drops the oldest connections before their greeting if too many come at once. That
+    // a job was aborted is an I/O error, too, but an answer.
+    const bool dropped = !refused && joined.status().code() == Code::kIo;
     if (!dropped || limit.expired()) return std::move(joined).status().Within(context);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
