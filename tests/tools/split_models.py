@@ -44,14 +44,26 @@ class Net:
     def block(self, x, inputs, outputs, kernel=3, stride=1, dilation=1):
         return self.op("Relu", [self.norm(self.conv(x, inputs, outputs, kernel, stride, dilation), outputs)])
 
+    def pad_to(self, x, other):
+        """x with zeros around it: as many rows and columns as `other`, which has the same batch and channels."""
+        lacking = self.op("Sub", [self.op("Shape", [other]), self.op("Shape", [x])])
+        before = self.op("Div", [lacking, self.integer(2)])
+        return self.op("Pad", [x, self.op("Concat", [before, self.op("Sub", [lacking, before])], axis=0)])
+
+    def integer(self, value):
+        name = f"w{len(self.constants)}"
+        self.constants.append(onnx.tensor(name, [], [value], onnx.INT64))
+        return name
+
     def model(self, y, channels):
         self.nodes.append(onnx.node("Identity", [y], ["y"]))
         return onnx.model(onnx.graph(self.nodes, [onnx.value("x", [1, CHANNELS, "h", "w"])],
                                      [onnx.value("y", [1, channels, "rows", "columns"])], self.constants))
 
 
-def unet(width):
-    """Four levels, as that of the zoo: the sides of the image are multiples of 16."""
+def unet(width, any_size=False):
+    """Four levels, as that of the zoo: the sides of the image are multiples of 16. With any_size, what comes up is padded to its skip, as
+    in the most common PyTorch code."""
     net, x, channels, skips = Net(), "x", CHANNELS, []
     widths = [width << level for level in range(4)]
     for out in widths:
@@ -62,9 +74,13 @@ def unet(width):
     for out in reversed(widths):
         limit = math.sqrt(3 / (2 * out))
         up = net.op("ConvTranspose", [x, net.constant([2 * out, out, 2, 2], -limit, limit)], kernel_shape=[2, 2], strides=[2, 2])
-        x = net.op("Concat", [skips.pop(), up], axis=1)
+        x = net.op("Concat", [skips[-1], net.pad_to(up, skips.pop()) if any_size else up], axis=1)
         x = net.block(net.block(x, 2 * out, out), out, out)
     return net.model(net.conv(x, width, 2, 1), 2)
+
+
+def unet_odd(width):
+    return unet(width, any_size=True)
 
 
 def resnet50(width):
@@ -107,5 +123,5 @@ def dilated(width):
 
 
 # Name: (how to make it, its full width, rows and columns of an image that has parts of different sizes for 2, 3 and 4 ranks).
-NETWORKS = {"unet": (unet, 32, (112, 80)), "resnet50": (resnet50, 64, (193, 161)), "superres": (superres, 64, (149, 83)),
+NETWORKS = {"unet": (unet, 32, (112, 80)), "unet_odd": (unet_odd, 32, (117, 83)), "resnet50": (resnet50, 64, (193, 161)), "superres": (superres, 64, (149, 83)),
             "dilated": (dilated, 32, (149, 83))}
