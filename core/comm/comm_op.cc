@@ -42,6 +42,8 @@ std::string Describe(const CommHeader& op) {
     StrAppend(&text, " (", op.count, " bytes from rank ", op.detail, ")");
   } else if (op.kind == CommKind::kAllGather) {
     StrAppend(&text, " (", op.count, " bytes in all)");
+  } else if (op.kind == CommKind::kSplit && op.detail == kSplitPairs) {
+    text += " (into pairs)";
   }
   return text;
 }
@@ -68,7 +70,8 @@ Status StallError(std::string_view group, int rank, std::chrono::milliseconds li
   return MakeStatus(Code::kDeadlineExceeded, "group '", group, "': rank ", rank, " waited ",
                     limit.count(), " ms for ", names.empty() ? "its peers" : names,
                     "; a rank is stuck or stopped, or the limit ",
-                    "(CommOptions::stall_limit) is too short for the work between operations");
+                    "(CommOptions::stall_limit, MSRT_STALL_TIMEOUT) is too short for the work ",
+                    "between operations");
 }
 
 Status CheckMessage(std::string_view group, int rank, const CommHeader& op, uint64_t bytes,

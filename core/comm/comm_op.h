@@ -29,7 +29,7 @@ std::string_view CommKindName(CommKind kind);  // "AllReduce"
 struct CommHeader {
   uint64_t sequence = 0;  // numbers the collectives of a communicator from 1
   uint64_t count = 0;     // elements of reductions, else bytes
-  uint32_t detail = 0;    // the root, or a hash of the counts of all ranks
+  uint32_t detail = 0;    // the root, a hash of the counts of all ranks, or kSplitPairs
   CommKind kind = CommKind::kExchange;
   CommType type = CommType::kU8;
   CommReduce reduce = CommReduce::kSum;
@@ -45,6 +45,9 @@ struct MessageHeader {
   uint64_t bytes = 0;
 };
 static_assert(sizeof(MessageHeader) == 32);
+
+// The detail of a split into pairs with rank 0.
+inline constexpr uint32_t kSplitPairs = 1;
 
 uint64_t HashNumbers(std::span<const size_t> numbers);
 uint32_t HashCounts(std::span<const size_t> counts);

@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/base/parallel_for.h"
 #include "core/base/status.h"
@@ -100,6 +101,11 @@ class Communicator {
   // negative color takes part in none and gets null.
   virtual Result<std::unique_ptr<Communicator>> Split(int color, int key,
                                                       const std::string& group) = 0;
+  // A collective: connects rank 0 with each other rank. Rank 0 gets its communicators with ranks 1,
+  // 2, ...; another rank gets the one with rank 0, which is rank 0 of the pair. Only the two of a
+  // pair exchange anything, so that many ranks start fast.
+  virtual Result<std::vector<std::unique_ptr<Communicator>>> SplitPairs(
+      const std::string& group) = 0;
   // Ends all operations of this rank with `reason`, and makes those of the other ranks fail with it
   // where the engine can reach them. Later calls fail with the first reason.
   virtual void Abort(const Status& reason) = 0;

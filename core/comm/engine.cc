@@ -102,7 +102,9 @@ Result<std::unique_ptr<Communicator>> MakeSingleRank(int rank, int size,
     return InvalidArgument("engine threads: rank ", rank, " of ", size,
                            ", a process that makes its ranks one by one can have only one; use ",
                            "engine shm, or MakeThreadCommunicators for several threads");
-  MSRT_ASSIGN_OR_RETURN(auto all, MakeThreadCommunicators(1, options.group, options.stall_limit));
+  MSRT_ASSIGN_OR_RETURN(
+      auto all,
+      MakeThreadCommunicators(1, options.group, options.stall_limit.value_or(kDefaultStallLimit)));
   return std::move(all[0]);
 }
 
@@ -140,7 +142,7 @@ Result<std::unique_ptr<Communicator>> MakeCommunicator(std::string_view engine, 
   else if (name == "gloo")
     transport = MakeFromModule(name, "libgloo-dev", rank, size, store, options);
   if (!transport.ok()) return std::move(transport).status();
-  (*transport)->set_stall_limit(options.stall_limit);
+  (*transport)->set_stall_limit(options.stall_limit.value_or(kDefaultStallLimit));
   const std::vector<size_t> key(options.key.begin(), options.key.end());
   return MakeQueuedCommunicator(*std::move(transport), options.control, HashNumbers(key));
 }

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,8 +22,9 @@ struct CommOptions {
   // For Gloo: the local address or network interface to listen on. Empty: the one of the host name.
   std::string address;
   std::chrono::milliseconds timeout{30000};  // until all ranks are connected
-  // An operation that waits longer for a peer fails on all ranks.
-  std::chrono::milliseconds stall_limit = std::chrono::minutes(10);
+  // An operation that waits longer for a peer fails on all ranks. MakeJobCommunicator takes the
+  // limit of the job if there is none here; otherwise 10 minutes are the default.
+  std::optional<std::chrono::milliseconds> stall_limit;
   // Folder of the engine modules. Empty: beside the library or program, or in ../lib from there.
   std::string module_folder;
   // The control connection of this rank (Job::control), which outlives the communicator. Null: only

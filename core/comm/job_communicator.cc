@@ -8,6 +8,7 @@ Result<std::unique_ptr<Communicator>> MakeJobCommunicator(Job* job, CommOptions 
     return InvalidArgument(
         "this process is the only rank; start several by 'msrun launch -n 4' or by mpirun");
   }
+  if (!options.stall_limit) options.stall_limit = settings.stall_limit;
   const std::string engine = settings.engine.empty() ? "auto" : settings.engine;
   if (job->store() == nullptr)
     return MakeCommunicator(engine, settings.rank, settings.size, nullptr, options);

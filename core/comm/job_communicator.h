@@ -10,7 +10,8 @@ namespace msrt {
 
 // A collective of all ranks. The engine is the one of the job's settings, else "auto"; under mpirun
 // it is "mpi". `options.control` is the job's; an empty `options.address` becomes the address of
-// this host toward the job's server. The job outlives the communicator. kInvalidArgument for a
+// this host toward the job's server, and without a stall limit that of the job's settings counts.
+// The job outlives the communicator. kInvalidArgument for a
 // process that runs alone: it has nobody to communicate with.
 Result<std::unique_ptr<Communicator>> MakeJobCommunicator(Job* job, CommOptions options = {});
 

@@ -117,6 +117,7 @@ class QueuedCommunicator final : public Communicator {
   Result<CommWorkPtr> Barrier() override;
   Result<std::unique_ptr<Communicator>> Split(int color, int key,
                                               const std::string& group) override;
+  Result<std::vector<std::unique_ptr<Communicator>>> SplitPairs(const std::string& group) override;
 
  private:
   CommTransport& transport() const { return *core_->transport; }
@@ -151,6 +152,10 @@ class QueuedCommunicator final : public Communicator {
                               std::vector<SplitEntry>* all) const;
   Result<std::unique_ptr<CommTransport>> RunSplit(const CommHeader& op, int color, int key,
                                                   const std::string& group) const;
+  Result<std::unique_ptr<CommTransport>> ConnectPair(const CommHeader& op, int other,
+                                                     const std::string& group) const;
+  std::unique_ptr<Communicator> Child(std::unique_ptr<CommTransport> child, const CommHeader& op,
+                                      int color) const;
 
   std::shared_ptr<CommCore> core_;
   uint64_t collectives_ = 0;
@@ -333,10 +338,53 @@ Result<std::unique_ptr<Communicator>> QueuedCommunicator::Split(int color, int k
                         }));
   MSRT_RETURN_IF_ERROR(work->Wait({}));
   if (child == nullptr) return std::unique_ptr<Communicator>();
+  return Child(std::move(child), op, color);
+}
+
+std::unique_ptr<Communicator> QueuedCommunicator::Child(std::unique_ptr<CommTransport> child,
+                                                        const CommHeader& op, int color) const {
   child->set_stall_limit(transport().stall_limit());
   const size_t id[] = {core_->group_id, op.sequence, static_cast<size_t>(color)};
   auto core = std::make_shared<CommCore>(std::move(child), core_->job, HashNumbers(id));
   return std::unique_ptr<Communicator>(new QueuedCommunicator(std::move(core)));
+}
+
+// Rank 0 leads the pair.
+Result<std::unique_ptr<CommTransport>> QueuedCommunicator::ConnectPair(
+    const CommHeader& op, int other, const std::string& group) const {
+  struct Note {
+    uint32_t bytes = 0;
+    std::byte data[CommTransport::kMaxSplitNote] = {};
+  } note;
+  const bool leads = rank() == 0;
+  CommSubgroup pair{{0, other}, leads ? 0 : 1, StrCat(group, " ", other), op.sequence, other, {}};
+  MSRT_ASSIGN_OR_RETURN(const std::vector<std::byte> mine, transport().SplitNote(leads, 2));
+  note.bytes = static_cast<uint32_t>(std::min(mine.size(), sizeof note.data));
+  if (!mine.empty()) std::memcpy(note.data, mine.data(), note.bytes);
+  const CommPart part{leads ? other : 0, reinterpret_cast<std::byte*>(&note), sizeof note};
+  const std::span<const CommPart> one(&part, 1), none;
+  MSRT_RETURN_IF_ERROR(transport().Exchange(op, leads ? one : none, leads ? none : one));
+  if (note.bytes > sizeof note.data) return InternalError("a split note is too long");
+  pair.leader_note.assign(note.data, note.data + note.bytes);
+  return transport().Split(pair);
+}
+
+// Rank 0 connects with one rank after the other.
+Result<std::vector<std::unique_ptr<Communicator>>> QueuedCommunicator::SplitPairs(
+    const std::string& group) {
+  CommHeader op = Header(CommKind::kSplit);
+  op.detail = kSplitPairs;
+  std::vector<std::unique_ptr<Communicator>> pairs;
+  MSRT_ASSIGN_OR_RETURN(const CommWorkPtr work, Start(op, [&](CommCore&) -> Status {
+                          for (int other = 1; other < size(); ++other) {
+                            if (rank() != 0 && rank() != other) continue;
+                            MSRT_ASSIGN_OR_RETURN(auto child, ConnectPair(op, other, group));
+                            pairs.push_back(Child(std::move(child), op, other));
+                          }
+                          return OkStatus();
+                        }));
+  MSRT_RETURN_IF_ERROR(work->Wait({}));
+  return pairs;
 }
 
 }  // namespace

@@ -76,6 +76,32 @@ std::string CheckSplits(Communicator& comm) {
   return "";
 }
 
+// Each pair works by itself, at the same time as the others.
+std::string CheckPairs(Communicator& comm) {
+  auto pairs = comm.SplitPairs("pair");
+  if (!pairs.ok()) return pairs.status().message();
+  const size_t expected = comm.rank() == 0 ? static_cast<size_t>(comm.size()) - 1 : 1;
+  if (pairs->size() != expected) return StrCat(pairs->size(), " pairs, expected ", expected);
+  std::vector<float> sums(pairs->size(), static_cast<float>(comm.rank()));
+  std::vector<CommWorkPtr> works;
+  for (size_t p = 0; p < pairs->size(); ++p) {
+    Communicator& pair = *(*pairs)[p];
+    const int other = comm.rank() == 0 ? static_cast<int>(p) + 1 : comm.rank();
+    if (pair.size() != 2 || pair.rank() != (comm.rank() == 0 ? 0 : 1))
+      return "wrong rank in a pair";
+    if (pair.group() != StrCat("pair ", other)) return "wrong group name of a pair";
+    auto work = pair.AllReduce(&sums[p], 1, CommType::kF32, CommReduce::kSum, CommOrder::kAny);
+    if (!work.ok()) return work.status().message();
+    works.push_back(*std::move(work));
+  }
+  for (size_t p = 0; p < works.size(); ++p) {
+    if (const Status s = works[p]->Wait({}); !s.ok()) return s.message();
+    const int other = comm.rank() == 0 ? static_cast<int>(p) + 1 : comm.rank();
+    if (sums[p] != static_cast<float>(other)) return StrCat("wrong sum in pair ", other);
+  }
+  return "";
+}
+
 std::string CheckCounters(Communicator& comm) {
   const auto ranks = static_cast<uint64_t>(comm.size()), peers = ranks - 1;
   const auto me = static_cast<uint64_t>(comm.rank());
@@ -391,6 +417,7 @@ void RunConformance(const EngineRow& row) {
       RandomOperations large{.seed = 77, .count = 12, .max_bytes = 2000000, .delays = false};
       if (problem.empty() && ranks <= 3) problem = RunRandomOperations(comm, large);
       if (problem.empty()) problem = CheckSplits(comm);
+      if (problem.empty() && comm.size() > 1) problem = CheckPairs(comm);
       if (problem.empty()) problem = CheckFixedTree(comm);
       if (problem.empty()) problem = CheckCounters(comm);
       if (problem.empty()) problem = CheckRefusals(comm);

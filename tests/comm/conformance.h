@@ -7,6 +7,7 @@ namespace msrt {
 
 // Each runs on every rank of a fresh communicator and returns the first problem.
 std::string CheckSplits(Communicator& comm);
+std::string CheckPairs(Communicator& comm);  // of two ranks or more
 std::string CheckCounters(Communicator& comm);
 std::string CheckRefusals(Communicator& comm);
 std::string CheckDeadlines(Communicator& comm);

@@ -200,6 +200,16 @@ class LaunchTest(unittest.TestCase):
         code, job = self.launch("--hosts", hosts, "-n", "2", "--rsh", RSH, "--address", "127.0.0.1", "--", tool("rank_program"), "steps", "5")
         self.assertEqual((code, job.errors), (0, ""))
 
+    def test_verbs_mean_this_program(self):
+        for verb in ("bench", "run", "calibrate", "image", "train", "info"):
+            with self.subTest(verb):
+                code, job = self.launch("-n", "2", verb, "--help")
+                self.assertEqual(code, 0, job.errors)
+                self.assertIn(verb, "".join(text for rank, text in job.lines if rank == 1))
+        code, job = self.launch("-n", "2", "image", "no.msrt", "in.npy", "out.npy")
+        self.assertEqual(code, 2)
+        self.assertIn("[0] msrun: model 'no.msrt': there is no such file", job.errors)
+
     def test_remote_command_that_fails_is_shown(self):
         code, job = self.launch("--hosts", self.hosts("other"), "--rsh", "sh -c 'echo unreachable>&2;exit' {host}", "--address", "127.0.0.1", "--", "x")
         self.assertNotEqual(code, 0)
@@ -228,6 +238,7 @@ class LaunchTest(unittest.TestCase):
                 (["--hosts", "missing.txt", "--", "true"], 2, "--hosts 'missing.txt' cannot be read"),
                 (["--hosts", two, "-n", "3", "--", "true"], 2, "the hosts have 2 slots, -n 3 needs more; raise slots=N"),
                 (["-n", "1", "--timeout", "0", "--", "true"], 2, "--timeout 0: must be 0.3 to 86400 s"),
+                (["-n", "1", "--stall-timeout", "0.01", "--", "true"], 2, "--stall-timeout 0.01: must be 0.05 to 604800 s"),
                 (["-n", "1", "--address", "127.0.0.1:x", "--", "true"], 2, "--address: address '127.0.0.1:x': must be HOST:PORT"),
                 (["-n", "1", "--address", f"127.0.0.1:{port}", "--", "true"], 1, "Address already in use; choose another port"),
                 (["-n", "1", "--address", "192.0.2.1", "--", "true"], 1, "use an address of this host"),
@@ -253,7 +264,7 @@ class LaunchTest(unittest.TestCase):
 
     def test_help_documents_the_variables(self):
         text = subprocess.run([tool("msrun"), "launch", "--help"], capture_output=True, text=True, check=True).stdout
-        for word in ("MSRT_RANK", "MSRT_SIZE", "MSRT_STORE", "MSRT_TOKEN", "MSRT_TIMEOUT", "--rsh", "--hosts", "--address", "--timeout"):
+        for word in ("MSRT_RANK", "MSRT_SIZE", "MSRT_STORE", "MSRT_TOKEN", "MSRT_TIMEOUT", "MSRT_STALL_TIMEOUT", "--stall-timeout", "--rsh", "--hosts", "--address", "--timeout"):
             self.assertIn(word, text)
 
     def test_start_time(self):

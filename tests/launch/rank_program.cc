@@ -86,8 +86,9 @@ class Rank {
 };
 
 // All-reduces through the engine of MSRT_ENGINE until one fails, or `steps` of them if not 0.
-// `other` is the rank that calls a broadcast as its fourth collective; negative: none.
-int Reduce(Job* job, int steps, int other) {
+// `other` is the rank that calls a broadcast as its fourth collective, `hanging` one that never
+// calls it; negative: none.
+int Reduce(Job* job, int steps, int other, int hanging) {
   auto comm = MakeJobCommunicator(job);
   if (!comm.ok()) return Aborted("communicator", comm.status());
   Print(StrCat("pid ", getpid()));
@@ -97,8 +98,9 @@ int Reduce(Job* job, int steps, int other) {
     const bool differs = step == 4 && job->rank() == other;
     // The others call first: of two different calls alone, nothing tells which is wrong.
     if (differs) std::this_thread::sleep_for(milliseconds(100));
-    if (step == 4 && other >= 0)
+    if (step == 4 && (other >= 0 || job->rank() == hanging))
       Print(StrCat("calls ", static_cast<int64_t>(WallSeconds() * 1000)));
+    while (step == 4 && job->rank() == hanging) std::this_thread::sleep_for(milliseconds(1000));
     auto work = differs ? (*comm)->Broadcast(data.data(), data.size() * sizeof(float), 0)
                         : (*comm)->AllReduce(data.data(), data.size(), CommType::kF32,
                                              CommReduce::kSum, CommOrder::kAny);
@@ -120,8 +122,9 @@ int Run(const std::string& mode, int number) {
     Print(StrCat("alone or under MPI: rank ", (*job)->rank(), " of ", (*job)->size()));
     return 0;
   }
-  if (mode == "reduce") return Reduce(job->get(), number, -1);
-  if (mode == "reduce_other") return Reduce(job->get(), 0, 1);
+  if (mode == "reduce") return Reduce(job->get(), number, -1, -1);
+  if (mode == "reduce_other") return Reduce(job->get(), 0, 1, -1);
+  if (mode == "hang") return Reduce(job->get(), 0, -1, number);
   Rank rank(job->get());
   Print(StrCat("pid ", getpid()));
   const bool chosen = (*job)->rank() == number;

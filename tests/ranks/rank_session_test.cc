@@ -72,6 +72,9 @@ class SlowCommunicator final : public Communicator {
                                               const std::string& group) override {
     return to_->Split(color, key, group);
   }
+  Result<std::vector<std::unique_ptr<Communicator>>> SplitPairs(const std::string& group) override {
+    return to_->SplitPairs(group);
+  }
   void Abort(const Status& reason) override { to_->Abort(reason); }
 
  private:

@@ -1,15 +1,28 @@
 /* A plugin for the tests of --plugin: a delegate that can run nothing and says so with the options
- * that it was given. */
+ * that it was given. With the option hang=N it never answers on rank N. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/abi/msrt_plugin.h"
 
 static char reason[128];
+static int hanging_rank = -1;
+
+static int rank_of_process(void) {
+  const char* rank = getenv("MSRT_RANK");
+  if (rank == NULL) rank = getenv("OMPI_COMM_WORLD_RANK");
+  return rank == NULL ? 0 : atoi(rank);
+}
 
 static msrt_status query(void* self, const msrt_host_api* host, const msrt_graph_view* graph,
                          const msrt_query_sink* sink) {
   (void)self, (void)host;
+  if (rank_of_process() == hanging_rank) {
+    fprintf(stderr, "rank %d hangs\n", hanging_rank);
+    for (;;) pause();
+  }
   for (size_t n = 0; n < graph->node_count; ++n) sink->refuse(sink->sink, (uint32_t)n, reason);
   return MSRT_OK;
 }
@@ -39,6 +52,7 @@ MSRT_API msrt_status msrt_plugin_register(const msrt_plugin_host* host) {
     host->fail(host->host, "told to fail");
     return MSRT_DELEGATE;
   }
+  if (strncmp(host->options, "hang=", 5) == 0) hanging_rank = atoi(host->options + 5);
   snprintf(reason, sizeof(reason), "idle with options '%s'", host->options);
   msrt_delegate_api api = MSRT_INIT(msrt_delegate_api);
   api.plugin_abi = MSRT_PLUGIN_ABI;

@@ -9,44 +9,28 @@
 #include <iostream>
 
 #include "core/api/image.h"
-#include "core/base/clock.h"
 #include "core/base/platform.h"
 #include "core/base/units.h"
 #include "core/comm/job_communicator.h"
 #include "tools/msrun/duration.h"
 #include "tools/msrun/image_arguments.h"
+#include "tools/msrun/progress_line.h"
 #include "tools/msrun/workload.h"
 
 namespace msrt {
 namespace {
 
-// Shown on a terminal while the job runs: percentage, speed, time left.
-class ProgressLine {
- public:
-  explicit ProgressLine(bool shown) : shown_(shown) {}
-  ~ProgressLine() { Clear(); }
-
-  void Show(const JobProgress& p) {
-    constexpr double kMinMillis = 200;
-    if (!shown_ || (drawn_ && since_.Millis() < kMinMillis && p.fraction < 1)) return;
-    since_ = StopWatch();
-    drawn_ = true;
-    std::fprintf(stderr, "\r\033[K%5.1f %%", p.fraction * 100);
-    if (p.pixels_per_second > 0)
-      std::fprintf(stderr, "   %.2f Mpixel/s   %s left", p.pixels_per_second / 1e6,
-                   DurationText(p.seconds_left).c_str());
-    std::fflush(stderr);
-  }
-  void Clear() {
-    if (drawn_) std::fprintf(stderr, "\r\033[K");
-    drawn_ = false;
-  }
-
- private:
-  const bool shown_;
-  bool drawn_ = false;
-  StopWatch since_;
-};
+// Percentage, speed, time left.
+void ShowProgress(const JobProgress& p, ProgressLine* line) {
+  if (!line->due(p.fraction >= 1)) return;
+  char text[128];
+  size_t length =
+      static_cast<size_t>(std::snprintf(text, sizeof text, "%5.1f %%", p.fraction * 100));
+  if (p.pixels_per_second > 0)
+    std::snprintf(text + length, sizeof text - length, "   %.2f Mpixel/s   %s left",
+                  p.pixels_per_second / 1e6, DurationText(p.seconds_left).c_str());
+  line->Show(text);
+}
 
 // The job that an interrupt cancels; a second interrupt ends the process.
 std::atomic<ImageJob*> interrupted_job{nullptr};
@@ -139,11 +123,7 @@ Status JoinRanks(ImageArguments* a, ImageRanks* ranks) {
   // A rank may compute for hours without a message, so a long wait is no error. The watch of the
   // job finds ranks that are stuck and, where there is no control connection, those that are
   // stopped.
-  const auto millis = [](double seconds) {
-    return std::chrono::milliseconds(static_cast<int64_t>(std::max(seconds * 1e3, 1.0)));
-  };
-  a->job.watch.stall = millis(a->stall_seconds);
-  if (ranks->job->control() == nullptr) a->job.watch.silence = millis(a->silence_seconds);
+  a->job.watch = WatchLimitsOf(a->limits, ranks->job.get());
   CommOptions options;
   options.stall_limit = std::chrono::hours(24 * 7);
   MSRT_ASSIGN_OR_RETURN(ranks->communicator, MakeJobCommunicator(ranks->job.get(), options));
@@ -168,8 +148,8 @@ Status RunImageJob(ImageArguments& a) {
                         MakeEnvironment(a.common));
   a.job.plan.caller_bytes = ResidentBytes();
   a.job.compile.place.delegates = DelegateNames(a.common.delegates);
-  ProgressLine line(!a.common.quiet && isatty(STDERR_FILENO) != 0);
-  a.job.progress = [&](const JobProgress& p) { line.Show(p); };
+  ProgressLine line(!a.common.quiet, a.progress_seconds);
+  a.job.progress = [&](const JobProgress& p) { ShowProgress(p, &line); };
   MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<ImageJob> job,
                         ImageJob::Create(environment, a.common.model, a.job));
   if (!a.explain.empty()) {

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "core/api/image.h"
+#include "tools/msrun/progress_line.h"
 
 namespace msrt {
 namespace {
@@ -22,7 +23,7 @@ constexpr const char* kImageFooter =
     R"(Examples:
   msrun image unet.msrt scene.tif classes.tif --classes --memory 2GiB --normalize 'scale=1/255'
   msrun image unet.msrt scene.tif classes.tif --classes --normalize 'scale=1/255' --resume
-  msrun launch -n 4 -- msrun image unet.msrt scene.tif classes.tif --classes --split 2x2
+  msrun launch -n 4 image unet.msrt scene.tif classes.tif --classes --split 2x2
 
 The result has its name only when it is complete: until then it is OUT.part, beside OUT.journal.
 Pixels without content (--mask, the image's no-data value) are NaN in float bands and 255 or 65535
@@ -87,19 +88,11 @@ void AddJobOptions(CLI::App* app, ImageArguments* a) {
   app->add_option("--sync", a->job.sync_seconds,
                   "seconds between the times at which results become durable")
       ->check(CLI::NonNegativeNumber);
-  app->add_option("--timeout", a->silence_seconds,
-                  "under mpirun: seconds without a sign of life after which a rank has failed; "
-                  "under 'msrun launch' its own --timeout decides")
-      ->check(CLI::Range(0.05, 86400.0))
-      ->capture_default_str();
-  app->add_option("--stall-timeout", a->stall_seconds,
-                  "seconds after which a rank has failed that does no work and waits for no other; "
-                  "it must be longer than the longest single step")
-      ->check(CLI::Range(0.05, 604800.0))
-      ->capture_default_str();
+  AddRankLimits(app, "the longest single step of the model", &a->limits);
   app->add_option("--explain", a->explain, "FILE.svg: a picture of the plan, drawn first");
   app->add_flag("--plan-only", a->plan_only, "plan and explain, but compute nothing");
   app->add_option("--json", a->common.json, "write the report as JSON; - is standard output");
+  AddProgressOption(app, &a->progress_seconds);
   auto* quiet = app->add_flag("--quiet", a->common.quiet, "print errors only");
   app->add_flag("--verbose", a->common.verbose, "print what the runtime logs")->excludes(quiet);
 }

@@ -6,6 +6,7 @@
 
 #include "core/image/jobs/image_job.h"
 #include "tools/msrun/arguments.h"
+#include "tools/msrun/rank_limits.h"
 
 namespace msrt {
 
@@ -15,8 +16,8 @@ struct ImageArguments {
   std::string explain;     // a file for the picture of the plan
   bool plan_only = false;  // nothing is computed
   bool split_given = false;
-  // After which a rank has failed: without a sign of life under mpirun; without any work.
-  double silence_seconds = 10, stall_seconds = 600;
+  RankLimits limits;
+  double progress_seconds = 5;  // between lines where there is no terminal
 };
 
 // Returns as ParseArguments does. argv[0] is "image".

@@ -134,6 +134,8 @@ ProcessSpec Launcher::SpecOf(int rank) const {
                     StrCat("MSRT_STORE=", server_->address()),
                     "MSRT_LAUNCHER=1"};
   if (!a_.engine.empty()) spec.variables.push_back(StrCat("MSRT_ENGINE=", a_.engine));
+  if (a_.stall_seconds != 0)
+    spec.variables.push_back(StrCat("MSRT_STALL_TIMEOUT=", a_.stall_seconds));
   const std::string secret = StrCat("MSRT_TOKEN=", TokenText(token_));
   if (!place.local) {
     std::error_code error;

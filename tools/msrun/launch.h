@@ -15,6 +15,7 @@ struct LaunchArguments {
   std::string address;  // HOST or HOST:PORT at which the server listens; empty: chosen
   std::string rsh = "ssh -o BatchMode=yes {host}";  // reaches a host; see RemoteProcess
   double timeout_seconds = 10;
+  double stall_seconds = 0;  // for the ranks; 0: their own default
   double grace_seconds = 3;
   std::string engine;
   std::vector<std::string> command;

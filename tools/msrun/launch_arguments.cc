@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kLaunchFooter =
     R"(The words after the options are the command of each rank. A verb of msrun (bench, run,
-calibrate, info) means this program; after --, the first word is always a program.
+calibrate, image, train, info) means this program; after --, the first word is always a program.
 
 When a rank fails, its message is shown and the others are told. Ranks that do not end by
 themselves within 1 s get SIGTERM, after --grace SIGKILL.
@@ -31,11 +31,14 @@ and may have these:
   MSRT_HOST             the host's name in messages
   MSRT_ENGINE           the communication engine
   MSRT_TIMEOUT          on rank 0: seconds of silence after which a rank has failed (10)
+  MSRT_STALL_TIMEOUT    seconds after which a rank has failed that keeps others waiting and does no
+                        work (600)
 
 The exit code is that of the rank that failed first, 128 + the number of the signal that ended it,
 127 if the command cannot be run, 2 for a wrong command line.)";
 
-constexpr std::string_view kLaunchedVerbs[] = {"bench", "run", "calibrate", "info"};
+constexpr std::string_view kLaunchedVerbs[] = {"bench", "run",   "calibrate",
+                                               "image", "train", "info"};
 
 // One message for each mistake, with the way to mend it.
 Status CheckLaunchArguments(const LaunchArguments& a, bool ranks_given) {
@@ -45,6 +48,10 @@ Status CheckLaunchArguments(const LaunchArguments& a, bool ranks_given) {
     return InvalidArgument("launch: how many ranks? msrun launch -n 4 ..., or --hosts FILE");
   if (!(a.timeout_seconds >= 0.3 && a.timeout_seconds <= 86400))
     return InvalidArgument("launch: --timeout ", a.timeout_seconds, ": must be 0.3 to 86400 s");
+  if (a.stall_seconds != 0 &&
+      !(a.stall_seconds >= kMinStallSeconds && a.stall_seconds <= kMaxStallSeconds))
+    return InvalidArgument("launch: --stall-timeout ", a.stall_seconds, ": must be ",
+                           kMinStallSeconds, " to ", kMaxStallSeconds, " s");
   if (!(a.grace_seconds >= 0 && a.grace_seconds <= 3600))
     return InvalidArgument("launch: --grace ", a.grace_seconds, ": must be 0 to 3600 s");
   if (a.rsh.find_first_not_of(' ') == std::string::npos)
@@ -70,6 +77,9 @@ CLI::App* AddLaunch(CLI::App* app, LaunchArguments* a) {
       ->add_option("--timeout", a->timeout_seconds,
                    "seconds of silence after which a rank has failed")
       ->capture_default_str();
+  launch->add_option("--stall-timeout", a->stall_seconds,
+                     "seconds after which a rank has failed that lives, but keeps others waiting "
+                     "and does no work (MSRT_STALL_TIMEOUT); without it, 600");
   launch
       ->add_option("--grace", a->grace_seconds,
                    "seconds between SIGTERM and SIGKILL, when the ranks are stopped")

@@ -1,8 +1,6 @@
 #include "tools/msrun/train.h"
 
 #include <signal.h>
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -10,11 +8,14 @@
 
 #include "core/base/clock.h"
 #include "core/base/units.h"
+#include "core/comm/job/counted_parallel.h"
 #include "core/model/write.h"
 #include "core/run/run_context.h"
 #include "core/train/train_loop.h"
 #include "core/train/training_module.h"
+#include "tools/msrun/counted_dataset.h"
 #include "tools/msrun/duration.h"
+#include "tools/msrun/progress_line.h"
 #include "tools/msrun/rank_job.h"
 #include "tools/msrun/train_model.h"
 #include "tools/msrun/train_report.h"
@@ -144,9 +145,15 @@ Status CheckSameRun(const TrainArguments& a, const TrainRun& run, const TrainRan
   return ranks.CheckSame("command line", options, "start all ranks with the same options");
 }
 
-Result<TrainRun> PrepareTraining(const TrainArguments& a, const TrainRanks& ranks) {
+Result<TrainRun> PrepareTraining(const TrainArguments& a, const TrainRanks& ranks,
+                                 const RankJob& job) {
   TrainRun run;
   MSRT_ASSIGN_OR_RETURN(run.environment, MakeEnvironment(a.common));
+  if (job.watch) {
+    auto counted = std::make_shared<Environment>(*run.environment);
+    counted->parallel = std::make_shared<CountedParallel>(run.environment->parallel, job.work);
+    run.environment = std::move(counted);
+  }
   MSRT_ASSIGN_OR_RETURN(const int64_t channels, ChannelsOf(a));
   MSRT_ASSIGN_OR_RETURN(run.data, TrainingData(a, channels, ranks, run.environment->log));
   if (!a.eval.empty()) {
@@ -307,25 +314,22 @@ void PrintStart(const TrainArguments& a, const TrainRun& run, const TrainRanks& 
 // for each epoch.
 class TrainLines {
  public:
-  explicit TrainLines(const TrainArguments& arguments) : a_(arguments) {}
+  explicit TrainLines(const TrainArguments& arguments)
+      : a_(arguments), line_(!arguments.common.quiet, arguments.progress_seconds) {}
 
   void ShowStep(const TrainProgress& p) {
-    const bool terminal = isatty(STDERR_FILENO) != 0;
-    const double interval = terminal ? 200 : 10000;
-    if (a_.common.quiet || watch_.Millis() < interval) return;
-    watch_ = StopWatch();
-    std::fprintf(stderr, "%sepoch %lld/%lld  step %lld/%lld  loss %.4f  %.1f samples/s  %s left%s",
-                 terminal ? "\r\033[K" : "", static_cast<long long>(p.position.epoch + 1),
-                 static_cast<long long>(p.epochs), static_cast<long long>(p.position.batch),
-                 static_cast<long long>(p.batches), p.step.loss, p.samples_per_second,
-                 DurationText(p.seconds_left).c_str(), terminal ? "" : "\n");
-    std::fflush(stderr);
-    drawn_ = terminal;
+    if (!line_.due()) return;
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "epoch %lld/%lld  step %lld/%lld  loss %.4f  %.1f samples/s  %s left",
+                  static_cast<long long>(p.position.epoch + 1), static_cast<long long>(p.epochs),
+                  static_cast<long long>(p.position.batch), static_cast<long long>(p.batches),
+                  p.step.loss, p.samples_per_second, DurationText(p.seconds_left).c_str());
+    line_.Show(text);
   }
 
   void PrintEpoch(const EpochRow& row) {
-    if (drawn_) std::fprintf(stderr, "\r\033[K");
-    drawn_ = false;
+    line_.Clear();
     if (!a_.common.prints()) return;
     std::printf("epoch %-4lld loss %.4f", static_cast<long long>(row.epoch), row.loss);
     if (!std::isnan(row.accuracy)) std::printf("   accuracy %.4f", row.accuracy);
@@ -339,8 +343,7 @@ class TrainLines {
 
  private:
   const TrainArguments& a_;
-  StopWatch watch_;
-  bool drawn_ = false;
+  ProgressLine line_;
 };
 
 TrainLoopOptions LoopOptionsOf(const TrainArguments& a, const DataLoader& data) {
@@ -370,15 +373,17 @@ void PrintCommunication(const TrainRun& run, const TrainOutcome& outcome, const 
       BytesText(static_cast<double>(run.trainer->bucket_bytes())).c_str());
 }
 
-Status RunRank(const TrainArguments& a, const TrainRanks& ranks) {
-  MSRT_ASSIGN_OR_RETURN(const TrainRun run, PrepareTraining(a, ranks));
+Status RunRank(const TrainArguments& a, const TrainRanks& ranks, const RankJob& job) {
+  MSRT_ASSIGN_OR_RETURN(const TrainRun run, PrepareTraining(a, ranks, job));
   const bool prints = a.common.prints() && ranks.is_first();
   if (prints) PrintStart(a, run, ranks);
   TrainSetup setup;
   setup.options = LoopOptionsOf(a, *run.data);
-  setup.data = run.data.get();
+  const CountedDataset data(*run.data, job.work);
+  std::optional<CountedDataset> eval;
+  setup.data = &data;
   if (run.eval != nullptr) {
-    setup.eval = run.eval.get();
+    setup.eval = &eval.emplace(*run.eval, job.work);
     setup.classes = NumClasses(run.eval->source());
     setup.label_maps = run.eval->source().has_label_maps();
   }
@@ -400,6 +405,7 @@ Status RunRank(const TrainArguments& a, const TrainRanks& ranks) {
   };
   CatchInterrupts();
   MSRT_ASSIGN_OR_RETURN(const TrainOutcome outcome, Train(setup));
+  job.StopWatch();
   if (outcome.stopped)
     return MakeStatus(Code::kCancelled, "stopped after step ", run.trainer->steps(),
                       "; a checkpoint is in '", a.checkpoint_folder(), "': continue with --resume");
@@ -415,12 +421,13 @@ Status RunRank(const TrainArguments& a, const TrainRanks& ranks) {
 }
 
 Status RunTraining(TrainArguments& a) {
-  MSRT_ASSIGN_OR_RETURN(const RankJob job, JoinRanks(&a.common));
+  MSRT_ASSIGN_OR_RETURN(const RankJob job, JoinRanks(&a.common, &a.limits));
   if (job.rank() != 0) a.common.quiet = true, a.common.json.clear();
   const TrainRanks ranks(job.communicator.get());
-  Status status = RunRank(a, ranks);
+  Status status = RunRank(a, ranks, job);
   if (status.ok()) return status;
   ranks.Fail(status);
+  job.StopWatch();
   return ranks.size() == 1 ? status : std::move(status).Within(StrCat("rank ", ranks.rank()));
 }
 

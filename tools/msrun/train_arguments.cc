@@ -7,6 +7,7 @@
 #include "core/train/schedule.h"
 #include "tools/msrun/image_arguments.h"
 #include "tools/msrun/model_source.h"
+#include "tools/msrun/progress_line.h"
 
 namespace msrt {
 namespace {
@@ -115,6 +116,8 @@ void AddRunOptions(CLI::App* app, TrainArguments* a) {
   app->add_option("--plugin", a->common.plugins,
                   "PATH[:OPTIONS]: a shared library with delegates, kernels and ops")
       ->take_all();
+  AddRankLimits(app, "the longest step", &a->limits);
+  AddProgressOption(app, &a->progress_seconds);
   app->add_option("--json", a->common.json, "write the results as JSON; - is standard output");
   auto* quiet = app->add_flag("--quiet", a->common.quiet, "print errors only");
   app->add_flag("--verbose", a->common.verbose, "print what the runtime logs")->excludes(quiet);

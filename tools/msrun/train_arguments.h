@@ -5,6 +5,7 @@
 #include "core/train/data/open_samples.h"
 #include "core/train/training_spec.h"
 #include "tools/msrun/arguments.h"
+#include "tools/msrun/rank_limits.h"
 
 namespace msrt {
 
@@ -28,6 +29,8 @@ struct TrainArguments {
   int64_t checkpoint_every = 0;  // steps; 0: after each epoch
   int64_t keep = 5;              // the number of last checkpoints
   int64_t early_stop = 0;        // epochs without a better evaluation; 0: never
+  RankLimits limits;
+  double progress_seconds = 10;  // between lines where there is no terminal
   std::string sums;              // fixed or any; empty: as the number of ranks decides
 
   bool has_fixed_sums(int ranks) const { return sums.empty() ? ranks > 1 : sums == "fixed"; }

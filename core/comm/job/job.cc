@@ -28,6 +28,20 @@ Status ReadInteger(const FindVariable& find, const char* name, int min, int max,
                          max);
 }
 
+// With a fraction of a second.
+Status ReadSeconds(const FindVariable& find, const char* name, double min, double max,
+                   milliseconds* value) {
+  const char* text = find(name);
+  if (text == nullptr) return OkStatus();
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text, text + std::strlen(text), seconds);
+  if (error != std::errc() || *end != '\0' || !(seconds >= min && seconds <= max))
+    return InvalidArgument(name, "='", Printable(text, 100), "': must be seconds from ", min,
+                           " to ", max);
+  *value = milliseconds(static_cast<int64_t>(seconds * 1e3));
+  return OkStatus();
+}
+
 Status Require(const FindVariable& find, const char* name, const char* example) {
   if (find(name) != nullptr) return OkStatus();
   return InvalidArgument("MSRT_RANK is set, but ", name, " is not; set ", name, "=", example,
@@ -84,6 +98,8 @@ JoinOptions JoinOptionsOf(const JobSettings& s) {
 Result<JobSettings> ReadJobSettings(const FindVariable& find) {
   JobSettings s;
   if (const char* engine = find("MSRT_ENGINE")) s.engine = engine;
+  MSRT_RETURN_IF_ERROR(
+      ReadSeconds(find, "MSRT_STALL_TIMEOUT", kMinStallSeconds, kMaxStallSeconds, &s.stall_limit));
   if (find("MSRT_RANK") == nullptr) {
     for (const char* name : {"MSRT_SIZE", "MSRT_STORE"}) {
       if (find(name) == nullptr) continue;

@@ -8,6 +8,7 @@
 //   MSRT_HOST             the host's name in messages
 //   MSRT_ENGINE           the communication engine that the user asks for
 //   MSRT_TIMEOUT          by hand, on rank 0: seconds of silence after which a rank has failed
+//   MSRT_STALL_TIMEOUT    seconds after which a rank has failed that keeps others waiting
 //   MSRT_LAUNCHER         set by the launcher, which runs the server itself
 #pragma once
 
@@ -22,6 +23,7 @@
 namespace msrt {
 
 inline constexpr int kMaxRanks = 65536;
+inline constexpr double kMinStallSeconds = 0.05, kMaxStallSeconds = 7 * 86400;
 
 struct JobSettings {
   enum class Source {
@@ -38,6 +40,7 @@ struct JobSettings {
   Address server;
   JobToken token{};
   std::chrono::milliseconds silence_limit = kDefaultSilenceLimit;
+  std::chrono::milliseconds stall_limit = kDefaultStallLimit;
 };
 
 // `find` returns the value of a variable or null, as getenv does.

@@ -31,6 +31,7 @@ std::string ErrorWith(const std::string& name, const char* value) {
 TEST(JobSettings, ReadsVariablesSetByHand) {
   Variables variables = kByHand;
   variables["MSRT_TIMEOUT"] = "3";
+  variables["MSRT_STALL_TIMEOUT"] = "2.5";
   const auto settings = Read(variables);
   ASSERT_TRUE(settings.ok()) << settings.status().message();
   EXPECT_EQ(settings->source, JobSettings::Source::kByHand);
@@ -40,6 +41,7 @@ TEST(JobSettings, ReadsVariablesSetByHand) {
   EXPECT_EQ(settings->server.port, 5000);
   EXPECT_EQ(settings->token[15], 15);
   EXPECT_EQ(settings->silence_limit, std::chrono::seconds(3));
+  EXPECT_EQ(settings->stall_limit, std::chrono::milliseconds(2500));
 }
 
 TEST(JobSettings, NoVariablesMeanOneRank) {
@@ -50,10 +52,12 @@ TEST(JobSettings, NoVariablesMeanOneRank) {
 }
 
 TEST(JobSettings, MpirunIsRecognised) {
-  const auto settings = Read({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "3"}});
+  const auto settings = Read(
+      {{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "3"}, {"MSRT_STALL_TIMEOUT", "30"}});
   ASSERT_TRUE(settings.ok());
   EXPECT_EQ(settings->source, JobSettings::Source::kMpi);
   EXPECT_EQ(settings->rank, 2);
+  EXPECT_EQ(settings->stall_limit, std::chrono::seconds(30));
 }
 
 TEST(JobSettings, ErrorsNameTheVariable) {
@@ -68,6 +72,8 @@ TEST(JobSettings, ErrorsNameTheVariable) {
             "MSRT_STORE='host:0': the port must not be 0; choose one");
   EXPECT_EQ(ErrorWith("MSRT_TOKEN", "00"), "MSRT_TOKEN: a job token must be 32 hexadecimal digits");
   EXPECT_EQ(ErrorWith("MSRT_TIMEOUT", "x"), "MSRT_TIMEOUT='x': must be a number from 1 to 86400");
+  EXPECT_EQ(ErrorWith("MSRT_STALL_TIMEOUT", "0"),
+            "MSRT_STALL_TIMEOUT='0': must be seconds from 0.05 to 604800");
   EXPECT_EQ(ErrorWith("MSRT_RANK", nullptr),
             "MSRT_SIZE is set, but MSRT_RANK is not; set MSRT_RANK to 0, 1, ... for each rank, or "
             "start the ranks by 'msrun launch'");

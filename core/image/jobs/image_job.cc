@@ -5,6 +5,7 @@
 
 #include "core/base/catch_as_status.h"
 #include "core/base/clock.h"
+#include "core/comm/job/counted_parallel.h"
 #include "core/comm/thread_engine.h"
 #include "core/image/executors/halo_runner.h"
 #include "core/image/executors/image_coordinates.h"
@@ -12,7 +13,6 @@
 #include "core/image/executors/phase_share.h"
 #include "core/image/executors/stream_model.h"
 #include "core/image/jobs/band_reader.h"
-#include "core/image/jobs/counted_parallel.h"
 #include "core/image/jobs/image_explain.h"
 #include "core/image/jobs/job_identity.h"
 #include "core/image/jobs/job_input.h"
@@ -310,8 +310,11 @@ class ImageJob::Impl {
       MSRT_RETURN_IF_ERROR(ranks_->remote()->Done(work));
       return ranks_->Finish();
     }
-    MSRT_RETURN_IF_ERROR(ranks_->Join());
-    if (halo_ && options_.progress)
+    const auto progress = Progress();
+    MSRT_RETURN_IF_ERROR(ranks_->Join([&] {
+      if (progress) progress({.fraction = 1});  // of this rank's part
+    }));
+    if (!ranks_->alone() && options_.progress)
       options_.progress({.fraction = 1, .seconds = since_run_.Millis() / 1e3});
     MSRT_RETURN_IF_ERROR(results_->Finish());
     AddRanks(work, report);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/comm/job/rank_watch.h"
 #include "core/compile/compile.h"
 #include "core/image/executors/image_runner.h"
 #include "core/image/files/image_sink.h"
@@ -17,7 +18,6 @@
 #include "core/image/jobs/image_normalize.h"
 #include "core/image/jobs/image_result.h"
 #include "core/image/jobs/rank_results.h"
-#include "core/image/jobs/rank_watch.h"
 
 namespace msrt {
 

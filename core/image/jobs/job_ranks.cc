@@ -12,38 +12,16 @@ Result<std::unique_ptr<JobRanks>> JobRanks::Create(Communicator* world, int64_t 
                            " parts, but the job has ", world->size(),
                            " ranks; start as many ranks as parts");
   ranks->rank_ = world->rank();
-  if (limits.stall.count() != 0) MSRT_RETURN_IF_ERROR(ranks->AwaitAll(limits.stall));
+  if (limits.stall.count() != 0) MSRT_RETURN_IF_ERROR(AwaitAllRanks(*world, limits.stall));
   MSRT_RETURN_IF_ERROR(ranks->Connect());
   if (limits.stall.count() != 0 && world->size() > 1)
     MSRT_RETURN_IF_ERROR(ranks->ConnectWatch(limits, std::move(work)));
   return ranks;
 }
 
-// Before there is a watch, a rank that is stopped must not be waited for either.
-Status JobRanks::AwaitAll(std::chrono::milliseconds limit) {
-  MSRT_ASSIGN_OR_RETURN(const CommWorkPtr work, world_->Barrier());
-  Status status = work->Wait({.until = std::chrono::steady_clock::now() + limit});
-  if (work->done() || status.code() != Code::kDeadlineExceeded) return status;
-  status = MakeStatus(Code::kDeadlineExceeded, "the ranks of the job have not all begun within ",
-                      limit.count() / 1000.0, " s: a process is stopped or stuck");
-  world_->Abort(status);
-  return status;
-}
-
-Result<std::vector<std::unique_ptr<Communicator>>> JobRanks::Pairs(std::string_view name) {
-  std::vector<std::unique_ptr<Communicator>> pairs;
-  for (int other = 1; other < world_->size(); ++other) {
-    const bool member = rank_ == 0 || rank_ == other;
-    MSRT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> pair,
-                          world_->Split(member ? 0 : -1, rank_, StrCat(name, " ", other)));
-    if (pair) pairs.push_back(std::move(pair));
-  }
-  return pairs;
-}
-
 Status JobRanks::Connect() {
   MSRT_ASSIGN_OR_RETURN(halos_, world_->Split(0, rank_, "halos"));
-  MSRT_ASSIGN_OR_RETURN(auto pairs, Pairs("results"));
+  MSRT_ASSIGN_OR_RETURN(auto pairs, world_->SplitPairs("results"));
   if (rank_ == 0) server_ = std::make_unique<ResultServer>(std::move(pairs));
   else remote_ = std::make_unique<RemoteResults>(std::move(pairs[0]));
   return OkStatus();
@@ -54,7 +32,7 @@ Status JobRanks::ConnectWatch(const WatchLimits& limits,
                               std::shared_ptr<std::atomic<uint64_t>> work) {
   std::vector<const Communicator*> awaits{halos_.get(), world_};
   if (remote_) awaits.push_back(&remote_->pair());
-  MSRT_ASSIGN_OR_RETURN(auto pairs, Pairs("watch"));
+  MSRT_ASSIGN_OR_RETURN(auto pairs, world_->SplitPairs("watch"));
   watch_ = std::make_unique<RankWatch>(rank_, limits, std::move(pairs), std::move(awaits),
                                        std::move(work));
   return OkStatus();
@@ -87,9 +65,9 @@ void JobRanks::Serve(PieceResults* results, std::atomic<bool>* stop) {
   if (server_) server_->Start(results, stop);
 }
 
-Status JobRanks::Join() {
+Status JobRanks::Join(const std::function<void()>& meanwhile) {
   if (watch_) watch_->set_waits(true);
-  return server_ ? server_->Join() : OkStatus();
+  return server_ ? server_->Join(meanwhile) : OkStatus();
 }
 
 std::vector<RankWork> JobRanks::work() const {

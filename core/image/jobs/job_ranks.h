@@ -4,10 +4,10 @@
 
 #include <optional>
 
+#include "core/comm/job/rank_watch.h"
 #include "core/image/executors/image_plan.h"
 #include "core/image/executors/rank_part.h"
 #include "core/image/jobs/rank_results.h"
-#include "core/image/jobs/rank_watch.h"
 
 namespace msrt {
 
@@ -37,8 +37,8 @@ class JobRanks {
 
   // On rank 0: answers the others until Join. An error of theirs sets `*stop`.
   void Serve(PieceResults* results, std::atomic<bool>* stop);
-  // Waits for the others to be done; returns their first error.
-  Status Join();
+  // Waits for the others to be done; returns their first error. `meanwhile` as in ResultServer.
+  Status Join(const std::function<void()>& meanwhile = nullptr);
   // What the other ranks did, after Join.
   std::vector<RankWork> work() const;
   // The sum of the fractions of their work that the other ranks have done.
@@ -55,11 +55,8 @@ class JobRanks {
  private:
   JobRanks(Communicator* world, int64_t rows, int64_t columns)
       : world_(world), rows_(rows), columns_(columns) {}
-  Status AwaitAll(std::chrono::milliseconds limit);
   Status Connect();
   Status ConnectWatch(const WatchLimits& limits, std::shared_ptr<std::atomic<uint64_t>> work);
-  // Connects rank 0 with each other rank. The others get one communicator, rank 0 one for each.
-  Result<std::vector<std::unique_ptr<Communicator>>> Pairs(std::string_view name);
 
   Communicator* const world_;
   const int64_t rows_, columns_;

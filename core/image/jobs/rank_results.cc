@@ -11,6 +11,8 @@ namespace {
 
 constexpr int kMaxDims = 4;  // outputs have 3 or 4
 
+constexpr std::chrono::milliseconds kMeanwhile{200};
+
 enum class Kind : int32_t { kWrite, kSkip, kWanted, kProgress, kDone };
 
 // Precedes the elements of a box. Ranks of one job have the same byte order.
@@ -124,16 +126,25 @@ void ResultServer::Start(PieceResults* results, std::atomic<bool>* stop) {
       Status status;
       const Status thrown = CatchAsStatus([&] { status = Serve(p, results); });
       if (!thrown.ok()) status = thrown;
-      if (status.ok()) return;
-      pairs_[p]->Abort(status);
+      if (!status.ok()) pairs_[p]->Abort(status);
       const std::lock_guard lock(mutex_);
-      if (first_error_.ok()) first_error_ = status;
-      stop->store(true);
+      if (!status.ok() && first_error_.ok()) first_error_ = status;
+      if (!status.ok()) stop->store(true);
+      ++ended_;
+      thread_ended_.notify_all();
     });
   }
 }
 
-Status ResultServer::Join() {
+Status ResultServer::Join(const std::function<void()>& meanwhile) {
+  if (meanwhile) {
+    std::unique_lock lock(mutex_);
+    while (!thread_ended_.wait_for(lock, kMeanwhile, [&] { return ended_ == threads_.size(); })) {
+      lock.unlock();
+      meanwhile();
+      lock.lock();
+    }
+  }
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
   return first_error_;

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -69,8 +71,9 @@ class ResultServer {
 
   // `results` is used from several threads. An error aborts all ranks, and sets `*stop`.
   void Start(PieceResults* results, std::atomic<bool>* stop);
-  // Waits until all ranks are done, and returns the first error.
-  Status Join();
+  // Waits until all ranks are done, and returns the first error. Calls `meanwhile`, which may be
+  // null, a few times per second.
+  Status Join(const std::function<void()>& meanwhile = nullptr);
   const std::vector<RankWork>& work() const { return work_; }  // after Join
   // The sum over the other ranks of the fraction of its work that each has done.
   double fractions() const;
@@ -83,6 +86,8 @@ class ResultServer {
   mutable std::mutex mutex_;
   std::vector<double> fractions_;
   Status first_error_;
+  size_t ended_ = 0;  // threads
+  std::condition_variable thread_ended_;
   std::vector<std::thread> threads_;
 };
 

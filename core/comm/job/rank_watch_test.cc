@@ -1,4 +1,4 @@
-#include "core/image/jobs/rank_watch.h"
+#include "core/comm/job/rank_watch.h"
 
 #include <gtest/gtest.h>
 
@@ -20,15 +20,10 @@ class Ranks {
     for (size_t r = 0; r < worlds_.size(); ++r)
       work_.push_back(std::make_shared<std::atomic<uint64_t>>(0));
     ForEach([&](size_t r) {
-      std::vector<std::unique_ptr<Communicator>> pairs;
-      for (int other = 1; other < size; ++other) {
-        const int rank = static_cast<int>(r);
-        auto pair = worlds_[r]->Split(rank == 0 || rank == other ? 0 : -1, rank, "watch");
-        EXPECT_TRUE(pair.ok());
-        if (*pair) pairs.push_back(*std::move(pair));
-      }
+      auto pairs = worlds_[r]->SplitPairs("watch");
+      EXPECT_TRUE(pairs.ok());
       watches_[r] =
-          std::make_unique<RankWatch>(static_cast<int>(r), limits, std::move(pairs),
+          std::make_unique<RankWatch>(static_cast<int>(r), limits, *std::move(pairs),
                                       std::vector<const Communicator*>{worlds_[r].get()}, work_[r]);
     });
   }

@@ -1,7 +1,7 @@
-// Finds ranks of a job that are stopped or stuck. Ranks may compute for hours without a message, so
-// an operation that waits long says nothing. Therefore a thread of each rank exchanges beats with
-// rank 0, apart from the data. A beat says how long the rank has not worked although it waits for
-// no other rank.
+// Finds ranks of a job that are stopped or stuck, of an image or of a training run. Ranks may
+// compute for hours without a message, so an operation that waits long says nothing. Therefore a
+// thread of each rank exchanges beats with rank 0, apart from the data. A beat says how long the
+// rank has not worked although it waits for no other rank.
 #pragma once
 
 #include <atomic>
@@ -26,11 +26,15 @@ struct WatchLimits {
   std::chrono::milliseconds stall{0};
 };
 
+// A collective: waits until all ranks have begun, for at most `limit`, as a rank that is stopped
+// must not be waited for without end before there is a watch either.
+Status AwaitAllRanks(Communicator& world, std::chrono::milliseconds limit);
+
 // A failure aborts the communicators of the job with an error that names the rank, its process and
 // its last operation. Time in which this process was stopped itself counts little.
 class RankWatch {
  public:
-  // `pairs`: on rank 0 its communicators with ranks 1, 2, ...; on another rank the one with rank 0.
+  // `pairs`: those of SplitPairs.
   // `awaits`: in which this rank waits for others; they outlive the object. `work` grows while the
   // rank works.
   RankWatch(int rank, const WatchLimits& limits, std::vector<std::unique_ptr<Communicator>> pairs,

@@ -1,4 +1,4 @@
-#include "core/image/jobs/rank_watch.h"
+#include "core/comm/job/rank_watch.h"
 
 #include <unistd.h>
 
@@ -42,6 +42,16 @@ struct RankWatch::Beat {
   uint32_t last = 0;       // the rank has stopped watching
   char name[kNameBytes] = {}, doing[kDoingBytes] = {};
 };
+
+Status AwaitAllRanks(Communicator& world, milliseconds limit) {
+  MSRT_ASSIGN_OR_RETURN(const CommWorkPtr work, world.Barrier());
+  Status status = work->Wait({.until = steady_clock::now() + limit});
+  if (work->done() || status.code() != Code::kDeadlineExceeded) return status;
+  status = MakeStatus(Code::kDeadlineExceeded, "the ranks of the job have not all begun within ",
+                      SecondsOf(limit), ": a process is stopped or stuck");
+  world.Abort(status);
+  return status;
+}
 
 RankWatch::RankWatch(int rank, const WatchLimits& limits,
                      std::vector<std::unique_ptr<Communicator>> pairs,
