@@ -33,10 +33,52 @@ std::string CheckOperations(Communicator& world) {
     RandomOperations large{.seed = 77, .count = 8, .max_bytes = 2000000, .delays = false};
     if (problem.empty() && ranks <= 4) problem = RunRandomOperations(**part, large);
     if (problem.empty()) problem = CheckSplits(**part);
+    if (problem.empty() && ranks > 1) problem = CheckPairs(**part);
     if (problem.empty()) problem = CheckFixedTree(**part);
     if (problem.empty()) problem = CheckCounters(**part);
     if (problem.empty()) problem = CheckRefusals(**part);
   }
+  return problem;
+}
+
+double CpuSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// Rank 0 waits for each other rank in a thread, as it does in an image job. That must leave the
+// cores to those that compute.
+std::string CheckIdleWaits(Communicator& world) {
+  constexpr double kMaxShare = 0.04;  // of a core, for each thread
+  constexpr milliseconds kWait(1500);
+  auto made = world.SplitPairs("pair");
+  if (!made.ok()) return made.status().message();
+  const std::vector<std::unique_ptr<Communicator>> pairs = *std::move(made);
+  std::vector<std::string> problems(pairs.size());
+  std::vector<std::thread> threads;
+  const double before = CpuSeconds();
+  for (size_t p = 0; p < pairs.size(); ++p) {
+    threads.emplace_back([&, p] {
+      int number = 0;
+      const CommPart part{1 - pairs[p]->rank(), reinterpret_cast<std::byte*>(&number),
+                          sizeof number};
+      const std::span<const CommPart> one(&part, 1), none;
+      if (world.rank() != 0) std::this_thread::sleep_for(kWait);
+      auto work = world.rank() == 0 ? pairs[p]->Exchange(none, one) : pairs[p]->Exchange(one, none);
+      const Status status = work.ok() ? (*work)->Wait({}) : work.status();
+      if (!status.ok()) problems[p] = status.message();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const double share = (CpuSeconds() - before) / (static_cast<double>(kWait.count()) * 1e-3) /
+                       static_cast<double>(pairs.size());
+  std::string problem;
+  for (const std::string& text : problems) problem += text;
+  if (world.rank() == 0) std::printf("a waiting thread takes %.1f %% of a core\n", share * 100);
+  if (world.rank() == 0 && share > kMaxShare)
+    StrAppend(&problem, "a waiting thread takes ", share * 100, " % of a core, more than ",
+              kMaxShare * 100, " %");
   return problem;
 }
 
@@ -47,6 +89,10 @@ std::string WorkUntilKilled(Communicator& world, bool by_itself) {
   if (by_itself && world.rank() == world.size() - 1) {
     std::thread([] {
       usleep(100000);
+      const auto now = std::chrono::system_clock::now().time_since_epoch();
+      std::printf("killed %lld\n",
+                  static_cast<long long>(std::chrono::duration_cast<milliseconds>(now).count()));
+      std::fflush(stdout);
       kill(getpid(), SIGKILL);
     }).detach();
   }
@@ -74,6 +120,12 @@ std::string RunFailures() {
     check("mismatch", kind, kDefaultStallLimit,
           [&](Communicator& c) { return CheckMismatch(c, kind); });
   check("stall", 0, kStallLimit, [](Communicator& c) { return CheckStall(c, kStallLimit); });
+  // After a failure a rank does not wait for the others long, so all end together.
+  check("end", 0, kDefaultStallLimit, [](Communicator& c) -> std::string {
+    auto work = c.Barrier();
+    const Status status = work.ok() ? (*work)->Wait({}) : work.status();
+    return status.ok() ? "" : status.message();
+  });
   return problems;
 }
 
@@ -83,6 +135,7 @@ std::string RunCase(std::string_view name) {
   if (!world.ok()) return world.status().message();
   if (name == "operations") return CheckOperations(**world);
   if (name == "deadlines") return CheckDeadlines(**world);
+  if (name == "idle") return CheckIdleWaits(**world);
   if (name == "killed" || name == "work") return WorkUntilKilled(**world, name == "killed");
   return "no such case";
 }

@@ -8,26 +8,38 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <mutex>
 #include <thread>
 
 #include "core/comm/comm_module.h"
 #include "core/comm/message_exchange.h"
+#include "core/comm/mpi/local_peers.h"
 
 namespace msrt {
 namespace {
 
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 // Counts of MPI are ints; larger messages go in pieces.
 inline constexpr size_t kMaxPiece = size_t{1} << 30;
 
 // A short wait calls MPI at once again. Then the rank gives its core away, in case that ranks share
-// cores, and later sleeps.
+// cores. A long wait sleeps between the calls for a part of the time that it has lasted: an image
+// job has threads that wait for hours, beside those that compute.
 inline constexpr int kBusyPolls = 100;
+inline constexpr milliseconds kYieldTime{2};
+inline constexpr int kSleepPart = 128;
+inline constexpr microseconds kMinSleep{50};
+// A head may come at any time, long after its receive. A body is on its way, and MPI moves its
+// pieces only while it is called.
+inline constexpr microseconds kMaxHeadSleep{5000}, kMaxBodySleep{100};
 
-// How long MPI_Finalize may take after a rank was given up.
-inline constexpr std::chrono::seconds kFinalizeTime{1};
+// How long MPI_Finalize may take after a rank was lost, and after another failure, whose ranks may
+// still be at work.
+inline constexpr milliseconds kFinalizeTimeOfLoss{100}, kFinalizeTimeOfFailure{1000};
 
 Status MpiError(std::string_view what, int code) {
   char text[MPI_MAX_ERROR_STRING];
@@ -36,8 +48,9 @@ Status MpiError(std::string_view what, int code) {
   return IoError("MPI: ", what, ": ", std::string_view(text, static_cast<size_t>(length)));
 }
 
-// A rank was given up because it did not answer. MPI_Finalize would wait for it without end.
-std::atomic<bool> lost_a_rank{false};
+// A rank has died or does not answer: MPI_Finalize would wait for it without end. Of a rank on
+// another host that has died, this one may only know that something failed.
+std::atomic<bool> lost_a_rank{false}, has_failed{false};
 
 class MpiTransport final : public CommTransport, private MessagePort {
  public:
@@ -63,7 +76,7 @@ class MpiTransport final : public CommTransport, private MessagePort {
   Status Receive(int from, Channel channel, void* data, size_t bytes, int* handle) override;
   Status Wait(int handle, std::span<const int> awaited) override;
   void Finish(bool failed, std::shared_ptr<void> memory) override;
-  Status Poll(MPI_Request* request, std::span<const int> awaited);
+  Status Poll(MPI_Request* request, microseconds max_sleep, std::span<const int> awaited);
   Status CheckAborts();
   Status reason() const {
     const std::lock_guard lock(mutex_);
@@ -74,8 +87,12 @@ class MpiTransport final : public CommTransport, private MessagePort {
   // One message, by handle: its pieces in requests_. Completed pieces are MPI_REQUEST_NULL.
   struct Message {
     bool is_send;
+    microseconds max_sleep;
     size_t first, last;
   };
+  static microseconds MaxSleep(Channel channel) {
+    return channel == kBodies ? kMaxBodySleep : kMaxHeadSleep;
+  }
   std::vector<Message> messages_;
   std::vector<MPI_Request> requests_;
   MessageExchange exchange_{*this, *this};
@@ -97,6 +114,11 @@ Status MpiTransport::CheckAborts() {
   int there = 0;
   MPI_Status status;
   if (aborted_.load()) return reason();
+  Status peers = LocalPeers::OfProcess().Check();
+  if (!peers.ok()) {
+    lost_a_rank.store(true);
+    return std::move(peers).Within(StrCat("group '", group(), "'"));
+  }
   const int probed = MPI_Iprobe(MPI_ANY_SOURCE, kAborts, comm_, &there, &status);
   if (probed != MPI_SUCCESS) return MpiError("looking for aborts", probed);
   if (there == 0) return OkStatus();
@@ -106,8 +128,11 @@ Status MpiTransport::CheckAborts() {
   return code == MPI_SUCCESS ? ReasonOfAbort(head) : MpiError("receiving an abort", code);
 }
 
-Status MpiTransport::Poll(MPI_Request* request, std::span<const int> awaited) {
+Status MpiTransport::Poll(MPI_Request* request, microseconds max_sleep,
+                          std::span<const int> awaited) {
+  constexpr int kPollsOfCheck = 16;
   steady_clock::time_point begin;
+  bool sleeps = false;
   for (int polls = 0;; ++polls) {
     if (polls == kBusyPolls) begin = steady_clock::now();
     int done = 0;
@@ -115,19 +140,21 @@ Status MpiTransport::Poll(MPI_Request* request, std::span<const int> awaited) {
     if (code != MPI_SUCCESS) return MpiError("a message failed", code);
     if (done != 0) return OkStatus();
     if (polls < kBusyPolls) continue;
-    if (polls % 16 == 0) {
+    if (sleeps || polls % kPollsOfCheck == 0) {
       MSRT_RETURN_IF_ERROR(CheckAborts());
-      const auto waited = steady_clock::now() - begin;
+      const auto waited = std::chrono::duration_cast<microseconds>(steady_clock::now() - begin);
       if (waited > stall_limit()) return StallError(group(), rank(), stall_limit(), awaited);
-      if (waited > std::chrono::milliseconds(2)) usleep(50);
+      sleeps = waited > kYieldTime;
+      const microseconds part = std::clamp(waited / kSleepPart, kMinSleep, max_sleep);
+      if (sleeps) usleep(static_cast<useconds_t>(part.count()));
     }
-    sched_yield();
+    if (!sleeps) sched_yield();
   }
 }
 
 Status MpiTransport::Send(int to, Channel channel, const void* data, size_t bytes, int* handle) {
   *handle = static_cast<int>(messages_.size());
-  Message& message = messages_.emplace_back(Message{true, requests_.size(), 0});
+  Message& message = messages_.emplace_back(Message{true, MaxSleep(channel), requests_.size(), 0});
   for (size_t begin = 0; begin < bytes; begin += kMaxPiece) {
     const int piece = static_cast<int>(std::min(kMaxPiece, bytes - begin));
     const int code = MPI_Isend(static_cast<const std::byte*>(data) + begin, piece, MPI_BYTE, to,
@@ -140,7 +167,7 @@ Status MpiTransport::Send(int to, Channel channel, const void* data, size_t byte
 
 Status MpiTransport::Receive(int from, Channel channel, void* data, size_t bytes, int* handle) {
   *handle = static_cast<int>(messages_.size());
-  Message& message = messages_.emplace_back(Message{false, requests_.size(), 0});
+  Message& message = messages_.emplace_back(Message{false, MaxSleep(channel), requests_.size(), 0});
   for (size_t begin = 0; begin < bytes; begin += kMaxPiece) {
     const int piece = static_cast<int>(std::min(kMaxPiece, bytes - begin));
     const int code = MPI_Irecv(static_cast<std::byte*>(data) + begin, piece, MPI_BYTE, from,
@@ -154,7 +181,7 @@ Status MpiTransport::Receive(int from, Channel channel, void* data, size_t bytes
 Status MpiTransport::Wait(int handle, std::span<const int> awaited) {
   const Message& message = messages_[static_cast<size_t>(handle)];
   for (size_t i = message.first; i < message.last; ++i)
-    MSRT_RETURN_IF_ERROR(Poll(&requests_[i], awaited));
+    MSRT_RETURN_IF_ERROR(Poll(&requests_[i], message.max_sleep, awaited));
   return OkStatus();
 }
 
@@ -163,7 +190,7 @@ Status MpiTransport::Wait(int handle, std::span<const int> awaited) {
 void MpiTransport::Finish(bool failed, std::shared_ptr<void> memory) {
   if (failed) {
     kept_.push_back(std::move(memory));
-    const auto until = steady_clock::now() + std::chrono::milliseconds(20);
+    const auto until = steady_clock::now() + milliseconds(20);
     for (Message& message : messages_) {
       for (size_t i = message.first; i < message.last; ++i) {
         MPI_Request& request = requests_[i];
@@ -213,6 +240,7 @@ void MpiTransport::Abort(const Status& reason) {
     const std::lock_guard lock(mutex_);
     if (aborted_.load()) return;
     reason_ = reason;
+    has_failed.store(true);
     if (reason.code() == Code::kDeadlineExceeded) lost_a_rank.store(true);
     aborted_.store(true);
   }
@@ -239,11 +267,14 @@ Status Initialise() {
       MPI_Finalized(&finalized);
       if (finalized != 0) return;
       // A process that ends without MPI_Finalize makes mpirun end the others, stopped ones too.
-      if (lost_a_rank.load())
+      if (has_failed.load()) {
+        std::fflush(nullptr);
         std::thread([] {
-          std::this_thread::sleep_for(kFinalizeTime);
+          std::this_thread::sleep_for(lost_a_rank.load() ? kFinalizeTimeOfLoss
+                                                         : kFinalizeTimeOfFailure);
           _exit(EXIT_FAILURE);
         }).detach();
+      }
       MPI_Finalize();
     });
   }
@@ -264,6 +295,7 @@ Result<std::unique_ptr<CommTransport>> Make(const CommModuleRequest& request) {
     return InvalidArgument("engine mpi: this is rank ", rank, " of ", size, " in MPI, not rank ",
                            request.rank, " of ", request.size, "; start the ranks with mpirun -n ",
                            request.size);
+  LocalPeers::OfProcess().Open();
   MPI_Comm comm = MPI_COMM_NULL;
   const int code = MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   if (code != MPI_SUCCESS) return MpiError("duplicating the world", code);
