@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
-"""Kills and stops random ranks of `msrun launch -n N -- msrun image` at random moments: the others must name the culprit in time, no
-process may be left, no result may look complete, and --resume must complete it with the bits of a run that was not disturbed.
+"""Kills and stops random ranks of `msrun image` under `msrun launch` or mpirun at random moments: the others must name the culprit in time,
+no process may be left, no result may look complete, and --resume must complete it with the bits of a run that was not disturbed.
 
 usage: image_campaign.py BIN_DIR [--kills 200] [--stops 50] [--limit 0.5] [--engine shm] [--seed 0]
 
 N is 2, 3 or 4; the executors halo, stream and tiles take turns. A survivor must print the name of the rank within 1 s after the kill, or
 within 1 s after --limit, the seconds after which a silent rank is suspected. The launcher always names it; a survivor that
-had not begun its first operation may end without a message, and is counted. Stops come after the job has begun to write. Prints a line for each fault and exits with 1 if one had a
-problem. The suite runs a few faults.
+had not begun its first operation may end without a message, and is counted. Stops come after the job has begun to write.
+
+With --engine mpi, mpirun starts the ranks. The job must have ended 2 s after a kill, or 2 s after --limit for a rank that was stopped, and
+a survivor must name the rank. Ranks that still start are in the hands of MPI, where they neither see a death nor name it: mpirun ends them
+after 1 s, and sometimes needs 1 s more to notice. So a job that has not begun to write has 3 s, and its survivors may be silent.
+
+Prints a line for each fault and exits with 1 if one had a problem. The suite runs a few faults.
 """
 import argparse
 import os
@@ -26,14 +31,16 @@ import image_files as files  # noqa: E402
 import onnx_file as onnx  # noqa: E402
 import split_models as models  # noqa: E402
 from launching import alive, wait_until  # noqa: E402
+from tool_case import mpi_environment  # noqa: E402
 
 ROWS, COLUMNS = 480, 330
 EXECUTORS = {"halo": (), "stream": ("--strip-rows", "8"), "tiles": ("--tile", "32x48")}
-LINE = re.compile(r"^\[(\d+)\] (.*)$")
+LINES = {False: re.compile(r"^\[(\d+)\] (.*)$"), True: re.compile(r"^\[\d+,(\d+)\]<std\w+>:(.*)$")}  # of launch; of mpirun --tag-output
+END_SECONDS, START_SECONDS = 2, 3  # in which mpirun ends a job, and one whose ranks start
 
 
-def ranks_of(launcher):
-    """The processes of the ranks that this launcher has started: {rank: process id}."""
+def ranks_of(launcher, variable):
+    """The processes of the ranks that this launcher has started, which know their number by a variable: {rank: process id}."""
     found = {}
     for entry in os.listdir("/proc"):
         try:
@@ -48,17 +55,22 @@ def ranks_of(launcher):
                     continue  # not yet the program
             with open(f"/proc/{entry}/environ", "rb") as f:
                 variables = dict(v.split(b"=", 1) for v in f.read().split(b"\0") if b"=" in v)
-            found[int(variables[b"MSRT_RANK"])] = int(entry)
+            found[int(variables[variable])] = int(entry)
         except (OSError, KeyError, ValueError, IndexError):
             continue  # the process is gone or just starting
     return found
 
 
+def spread(what, seconds):
+    ordered = sorted(seconds)
+    return f"{what}, median {ordered[len(ordered) // 2]:.3f} s, largest {ordered[-1]:.3f} s" if ordered else ""
+
+
 class Launched:
     """A job in the background, and when it printed each line."""
 
-    def __init__(self, command):
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    def __init__(self, command, environment):
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
         self.lines = []
         self.reader = threading.Thread(target=self._read)
         self.reader.start()
@@ -84,6 +96,9 @@ class Launched:
 class Campaign:
     def __init__(self, options):
         self.options, self.random = options, random.Random(options.seed)
+        self.mpi = options.engine == "mpi"
+        self.line, self.environment = LINES[self.mpi], mpi_environment()
+        self.ended = {signal.SIGKILL: [], signal.SIGSTOP: []}  # seconds until the job had ended, after the limit
         self.msrun = os.path.join(os.path.abspath(options.bin), "msrun")
         self.silent = 0  # survivors that launch ended while they started
         self.delays = {signal.SIGKILL: [], signal.SIGSTOP: []}
@@ -97,9 +112,13 @@ class Campaign:
         self.seconds = {}  # that a job takes, by ranks and executor
 
     def job(self, ranks, executor, *more, limit=None):
-        launch = [self.msrun, "launch", "-n", str(ranks), "--grace", "1", *(("--timeout", str(limit)) if limit else ())]
-        launch += ["--engine", self.options.engine] if self.options.engine else []
-        return [*launch, "--", self.msrun, "image", "model.msrt", "in.npy", "out.npy", "--executor", executor, *EXECUTORS[executor],
+        timeout = ("--timeout", str(limit)) if limit else ()
+        if self.mpi:
+            launch, more = ["mpirun", "--oversubscribe", "--tag-output", "-n", str(ranks)], (*more, *timeout)
+        else:
+            launch = [self.msrun, "launch", "-n", str(ranks), "--grace", "1", *timeout]
+            launch += [*(("--engine", self.options.engine) if self.options.engine else ()), "--"]
+        return [*launch, self.msrun, "image", "model.msrt", "in.npy", "out.npy", "--executor", executor, *EXECUTORS[executor],
                 "--threads", "1", "--sync", "0", "--quiet", *more]
 
     def clean(self):
@@ -112,7 +131,7 @@ class Campaign:
         if (ranks, executor) not in self.seconds:
             self.clean()
             began = time.monotonic()
-            subprocess.run(self.job(ranks, executor), check=True)
+            subprocess.run(self.job(ranks, executor), check=True, env=self.environment)
             self.seconds[ranks, executor] = time.monotonic() - began
             if self.result() != self.whole:
                 sys.exit(f"{ranks} ranks by {executor} have other bits than one process")
@@ -128,9 +147,9 @@ class Campaign:
         """Returns the problems of one job, or nothing if it had ended before the fault."""
         span = self.duration(ranks, executor)
         self.clean()
-        job = Launched(self.job(ranks, executor, limit=self.options.limit if sign == signal.SIGSTOP else None))
+        job = Launched(self.job(ranks, executor, limit=self.options.limit if sign == signal.SIGSTOP else None), self.environment)
         found = {}
-        wait_until(lambda: found.update(ranks_of(job.process.pid)) or len(found) == ranks or job.process.poll() is not None, 10)
+        wait_until(lambda: found.update(ranks_of(job.process.pid, b"OMPI_COMM_WORLD_RANK" if self.mpi else b"MSRT_RANK")) or len(found) == ranks or job.process.poll() is not None, 10)
         if sign == signal.SIGSTOP:  # before it has joined, a silent rank cannot be told from a slow one
             wait_until(lambda: os.path.exists("out.npy.part") or job.process.poll() is not None, 10)
             span /= 2
@@ -146,24 +165,25 @@ class Campaign:
         ended = time.monotonic()
         if self.result() == self.whole:
             return None  # the fault came when the result was complete
-        problems = self.problems_of(job, code, sign, ranks, victim, found, began)
+        check = self.problems_under_mpirun if self.mpi else self.problems_of
+        problems = check(job, code, sign, ranks, victim, found, began)
+        problems += self.problems_of_end(job, code, sign, found, began, ended)
         if self.result() is not None:
             problems.append("a result looks complete")
         parts = os.path.exists("out.npy.part")
-        resumed = subprocess.run(self.job(ranks, executor, "--resume"), capture_output=True, text=True, timeout=120, check=False)
+        resumed = subprocess.run(self.job(ranks, executor, "--resume"), capture_output=True, text=True, timeout=120, check=False,
+                                 env=self.environment)
         if resumed.returncode != 0:
             problems.append(f"--resume failed: {resumed.stdout}{resumed.stderr}")
         elif self.result() != self.whole:
             problems.append("--resume completed it with other bits")
-        said = "; ".join(problems) if problems else "named, resumed with identical bits" if parts else "named, begun again with identical bits"
+        said = "; ".join(problems) if problems else f"{'resumed' if parts else 'begun again'} with identical bits"
         print(f"{'killed' if sign == signal.SIGKILL else 'stopped'} {number}: rank {victim} of {ranks} by {executor} after {moment:.2f} s; the job "
               f"ended after {ended - began:.2f} s: {said}", flush=True)
         return problems
 
     def problems_of(self, job, code, sign, ranks, victim, found, began):
-        problems, limit = [], (self.options.limit if sign == signal.SIGSTOP else 0)
-        if code in (0, None):
-            problems.append("the job hangs" if code is None else "the job claims success")
+        problems, limit = [], self.limit(sign)
         how = "does not respond" if sign == signal.SIGSTOP else "(was killed by signal 9|lost its connection|has ended without closing)"
         # Host and process are known when the rank has joined. The engine shm names a peer without its host.
         culprit = re.compile(rf"rank {victim} (on host '[^']*' )?(\(process {found[victim]}\) )?{how}")
@@ -171,7 +191,7 @@ class Campaign:
         if not launcher:
             problems.append(f"the launcher did not name it:\n{job.text()}\n")
         for rank in range(ranks):
-            when = [t for t, line in job.lines if (m := LINE.match(line)) and int(m[1]) == rank and culprit.search(m[2])]
+            when = [t for t, line in job.lines if (m := self.line.match(line)) and int(m[1]) == rank and culprit.search(m[2])]
             if rank == victim:
                 continue
             if not when and re.search(rf"rank {rank} is (not there yet|before its first operation)", launcher):
@@ -183,9 +203,35 @@ class Campaign:
             self.delays[sign].append(when[0] - began - limit)
             if when[0] - began > limit + 1:
                 problems.append(f"rank {rank} named it only after {when[0] - began:.2f} s:\n{job.text()}\n")
-        if not wait_until(lambda: not any(alive(pid) for pid in found.values()), 1):
+        return problems
+
+    def problems_under_mpirun(self, job, _code, sign, ranks, victim, found, began):
+        # The first survivor that has seen it tells the others, and mpirun may end those before they print. mpirun passes lines on late.
+        culprit = re.compile(rf"rank {victim} (on host '[^']*' )?\(process {found[victim]}\) (does not respond|has ended)")
+        when = [t for t, line in job.lines if (m := self.line.match(line)) and int(m[1]) != victim and culprit.search(m[2])]
+        if not when and sign == signal.SIGKILL and not os.path.exists("out.npy.part"):
+            self.silent += ranks - 1
+            return []
+        if not when:
+            return [f"none of {ranks - 1} survivors named it:\n{job.text()}\n"]
+        self.delays[sign].append(when[0] - began - self.limit(sign))
+        return []
+
+    def problems_of_end(self, job, code, sign, found, began, ended):
+        problems = []
+        if code in (0, None):
+            problems.append("the job hangs" if code is None else "the job claims success")
+        self.ended[sign].append(ended - began - self.limit(sign))
+        seconds = END_SECONDS if os.path.exists("out.npy.part") else START_SECONDS
+        if self.mpi and ended - began > self.limit(sign) + seconds:
+            problems.append(f"the job ended only after {ended - began:.2f} s:\n{job.text()}\n")
+        if not wait_until(lambda: not any(alive(pid) for pid in found.values()), 0 if self.mpi else 1):
             problems.append("processes are left")
         return problems
+
+    def limit(self, sign):
+        """The seconds in which nobody can know of the fault."""
+        return self.options.limit if sign == signal.SIGSTOP else 0
 
     def run(self, sign, count):
         bad = done = 0
@@ -195,9 +241,9 @@ class Campaign:
             problems = self.fault(done, sign, self.random.choice((2, 3, 4)), list(EXECUTORS)[attempt % len(EXECUTORS)])
             done += problems is not None
             bad += bool(problems)
-        delays = sorted(self.delays[sign])
-        print(f"{signal.Signals(sign).name}: {done} faults, {bad} bad" + (f"; survivors named the rank, median {delays[len(delays) // 2]:.3f} s, "
-              f"largest {delays[-1]:.3f} s{' after the limit' if sign == signal.SIGSTOP else ''}" if delays else "") + f"; {self.silent} were ended silently in their start", flush=True)
+        print(f"{signal.Signals(sign).name}{' (seconds after the limit)' if sign == signal.SIGSTOP else ''}: {done} faults, {bad} bad"
+              f"{spread('; survivors named the rank', self.delays[sign])}{spread('; jobs had ended', self.ended[sign])}; "
+              f"{self.silent} survivors were ended silently in their start", flush=True)
         self.silent = 0
         return bad + (done < count)
 
@@ -208,7 +254,7 @@ def main():
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--stops", type=int, default=50)
     parser.add_argument("--limit", type=float, default=0.5)
-    parser.add_argument("--engine", help="shm or gloo; without it, launch chooses")
+    parser.add_argument("--engine", help="shm, gloo or mpi; without it, launch chooses")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     options.bin = os.path.abspath(options.bin)
