@@ -92,8 +92,9 @@ class Communicator {
 
   virtual CommCounters counters() const = 0;
 
-  // Whether an operation runs, and the current or last one in words: "in Exchange #3 of group
-  // 'halos'". Any thread.
+  // Whether an operation runs, here or in a communicator that Split has made of this one, and the
+  // current or last one in words: "in Exchange #3 of group 'halos'". Pairs (SplitPairs) do not
+  // count. Any thread.
   virtual bool active() const { return false; }
   virtual std::string doing() const { return {}; }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <numeric>
 
 #include "core/base/checked_math.h"
@@ -20,6 +21,36 @@ uint64_t BytesOf(const CommHeader& op) {
   return reduces ? op.count * CommTypeBytes(op.type) : op.count;
 }
 
+// What a communicator does, and those that were split from it.
+class CommActivity {
+ public:
+  explicit CommActivity(std::shared_ptr<const ProgressSlot> slot) : slot_(std::move(slot)) {}
+
+  void Add(std::weak_ptr<const CommActivity> split) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(splits_, [](const auto& other) { return other.expired(); });
+    splits_.push_back(std::move(split));
+  }
+  // The operation that runs, else the last one of the communicator itself.
+  CommProgress Read() const {
+    CommProgress own = slot_->Read();
+    if (own.active) return own;
+    const std::lock_guard lock(mutex_);
+    for (const auto& weak : splits_) {
+      const std::shared_ptr<const CommActivity> split = weak.lock();
+      if (split == nullptr) continue;
+      CommProgress other = split->Read();
+      if (other.active) return other;
+    }
+    return own;
+  }
+
+ private:
+  const std::shared_ptr<const ProgressSlot> slot_;
+  mutable std::mutex mutex_;
+  std::vector<std::weak_ptr<const CommActivity>> splits_;
+};
+
 // Shared by a communicator and its operations, which may outlive it.
 struct CommCore {
   CommCore(std::unique_ptr<CommTransport> t, std::shared_ptr<JobAbort> j, uint64_t id)
@@ -28,6 +59,7 @@ struct CommCore {
     Control* const control = job->control();
     progress = control != nullptr ? control->progress().Open(transport->group(), group_id)
                                   : std::make_shared<ProgressSlot>(transport->group(), group_id);
+    activity = std::make_shared<CommActivity>(progress);
   }
   ~CommCore() {
     queue.reset();  // ends the operations
@@ -55,6 +87,7 @@ struct CommCore {
   std::shared_ptr<JobAbort> job;
   const uint64_t group_id;
   std::shared_ptr<ProgressSlot> progress;
+  std::shared_ptr<CommActivity> activity;
   std::unique_ptr<CommQueue> queue = std::make_unique<CommQueue>();
 };
 
@@ -96,9 +129,9 @@ class QueuedCommunicator final : public Communicator {
   const std::string& group() const override { return transport().group(); }
   const std::string& engine() const override { return transport().engine(); }
   CommCounters counters() const override { return transport().counters(); }
-  bool active() const override { return core_->progress->Read().active; }
+  bool active() const override { return core_->activity->Read().active; }
   std::string doing() const override {
-    const CommProgress last = core_->progress->Read();
+    const CommProgress last = core_->activity->Read();
     return last.sequence == 0 ? DoingText({}) : DoingText({last});
   }
   void Abort(const Status& reason) override { core_->job->Abort(reason); }
@@ -154,8 +187,8 @@ class QueuedCommunicator final : public Communicator {
                                                   const std::string& group) const;
   Result<std::unique_ptr<CommTransport>> ConnectPair(const CommHeader& op, int other,
                                                      const std::string& group) const;
-  std::unique_ptr<Communicator> Child(std::unique_ptr<CommTransport> child, const CommHeader& op,
-                                      int color) const;
+  std::unique_ptr<QueuedCommunicator> Child(std::unique_ptr<CommTransport> child,
+                                            const CommHeader& op, int color) const;
 
   std::shared_ptr<CommCore> core_;
   uint64_t collectives_ = 0;
@@ -338,15 +371,18 @@ Result<std::unique_ptr<Communicator>> QueuedCommunicator::Split(int color, int k
                         }));
   MSRT_RETURN_IF_ERROR(work->Wait({}));
   if (child == nullptr) return std::unique_ptr<Communicator>();
-  return Child(std::move(child), op, color);
+  std::unique_ptr<QueuedCommunicator> made = Child(std::move(child), op, color);
+  core_->activity->Add(made->core_->activity);
+  return std::unique_ptr<Communicator>(std::move(made));
 }
 
-std::unique_ptr<Communicator> QueuedCommunicator::Child(std::unique_ptr<CommTransport> child,
-                                                        const CommHeader& op, int color) const {
+std::unique_ptr<QueuedCommunicator> QueuedCommunicator::Child(std::unique_ptr<CommTransport> child,
+                                                              const CommHeader& op,
+                                                              int color) const {
   child->set_stall_limit(transport().stall_limit());
   const size_t id[] = {core_->group_id, op.sequence, static_cast<size_t>(color)};
   auto core = std::make_shared<CommCore>(std::move(child), core_->job, HashNumbers(id));
-  return std::unique_ptr<Communicator>(new QueuedCommunicator(std::move(core)));
+  return std::make_unique<QueuedCommunicator>(std::move(core));
 }
 
 // Rank 0 leads the pair.

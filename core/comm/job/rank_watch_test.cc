@@ -47,6 +47,7 @@ class Ranks {
     MSRT_ASSIGN_OR_RETURN(const CommWorkPtr work, worlds_[rank]->Barrier());
     return work->Wait({});
   }
+  Communicator& world(size_t rank) { return *worlds_[rank]; }
   RankWatch& watch(size_t rank) { return *watches_[rank]; }
 
  private:
@@ -63,6 +64,21 @@ TEST(RankWatch, RanksThatWaitForOneThatWorksAreNotBlamed) {
     ranks.watch(r).Start();
     if (r == 2) ranks.Work(r, 4 * kLimits.stall);
     const Status status = ranks.Barrier(r);
+    EXPECT_TRUE(status.ok()) << status.message();
+    ranks.watch(r).Stop();
+  });
+}
+
+// As in training, whose gradients have a communicator of their own.
+TEST(RankWatch, RanksThatWaitInASplitAreNotBlamed) {
+  Ranks ranks(3, kLimits);
+  ranks.ForEach([&](size_t r) {
+    auto split = ranks.world(r).Split(0, static_cast<int>(r), "split");
+    ASSERT_TRUE(split.ok());
+    ranks.watch(r).Start();
+    if (r == 1) ranks.Work(r, 4 * kLimits.stall);
+    auto work = (*split)->Barrier();
+    const Status status = work.ok() ? (*work)->Wait({}) : work.status();
     EXPECT_TRUE(status.ok()) << status.message();
     ranks.watch(r).Stop();
   });
