@@ -59,7 +59,8 @@ GradBuilder::GradBuilder(Graph* graph, const Node& node, std::vector<ValueId> ou
   }
   for (ValueId v : node_.outputs) output_types_.push_back(copy(v));
   view_ = view_.WithTypes(input_types_, output_types_, constants_);
-  if (node_.def != nullptr && node_.def->custom != nullptr) view_ = view_.WithCustom(node_.def->custom);
+  if (node_.def != nullptr && node_.def->custom != nullptr)
+    view_ = view_.WithCustom(node_.def->custom);
 }
 
 ValueId GradBuilder::GradOrZeros(size_t o) {

@@ -13,8 +13,8 @@
 
 namespace msrt {
 
-// Appends the gradients of `of` with respect to values of the same graph, looking only at nodes from
-// `first_node` on. core/autodiff is above ops, so it is passed in.
+// Appends the gradients of `of` with respect to values of the same graph, looking only at nodes
+// from `first_node` on. core/autodiff is above ops, so it is passed in.
 using AddGradientsFn = std::function<Result<std::vector<ValueId>>(
     size_t first_node, const std::vector<ValueId>& of, const std::vector<ValueId>& seeds,
     const std::vector<ValueId>& with_respect_to)>;

@@ -187,8 +187,10 @@ constexpr AttrDef kAveragePoolAttrs[] = {
     kDilationsAttr, kRequiredKernelAttr,   kPadsAttr,
     kStridesAttr,
 };
-constexpr AttrDef kLpPoolAttrs[] = {kAutoPadAttr, kCeilModeAttr, kDilationsAttr, kRequiredKernelAttr,
-                                    kPAttr,       kPadsAttr,     kStridesAttr};
+constexpr AttrDef kLpPoolAttrs[] = {
+    kAutoPadAttr, kCeilModeAttr, kDilationsAttr, kRequiredKernelAttr,
+    kPAttr,       kPadsAttr,     kStridesAttr,
+};
 constexpr AttrDef kGlobalAverageAttrs[] = {{.name = "divisor", .min_int = 0, .local = true}};
 constexpr AttrDef kGlobalLpAttrs[] = {kPAttr};
 

@@ -19,8 +19,8 @@ Result<RankModel> CompileRank(std::shared_ptr<const Environment> environment, Mo
                               size_t entry, std::span<const Dims> inputs,
                               const CompileOptions& options, const SplitOptions& split, int rank);
 
-// Splits the module for all ranks as CompileRank does, and compiles nothing. The results are without
-// their modules: what each rank reads, owns and sends.
+// Splits the module for all ranks as CompileRank does, and compiles nothing. The results say what
+// each rank reads, owns and sends; they have no modules.
 Result<std::vector<RankModule>> PlanRanks(std::shared_ptr<const Environment> environment,
                                           Module module, size_t entry, std::span<const Dims> inputs,
                                           const CompileOptions& options, const SplitOptions& split);

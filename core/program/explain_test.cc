@@ -64,7 +64,9 @@ TEST_F(PlacementReportTest, TextIsATable) {
   // 512 bytes: a layout change takes 3 us + 1,024 bytes at a fifth of 40 GB/s.
   EXPECT_EQ(
       PlacementText(MakePlacementReport(*program)),
-      R"(main: 3 nodes in 5 steps, 1.026 ms a run expected, the least of all placements: kernels 1.02 ms, transfers 6.26 us, launches 0 us
+      "main: 3 nodes in 5 steps, 1.026 ms a run expected, the least of all placements: "
+      "kernels 1.02 ms, transfers 6.26 us, launches 0 us"
+      R"(
   partition  delegate  device  nodes  kernels  transfers  reads  makes
           0  fast      host        2    20 us    3.13 us  512 B  512 B
           1  slow      host        1     1 ms    3.13 us  512 B  512 B

@@ -102,8 +102,8 @@ std::optional<Box> PieceFor(const ResolvedSpace& space, size_t output, const Box
 // The same for boxes of several outputs; nullopt where an output is not needed.
 std::optional<Box> PieceFor(const ResolvedSpace& space,
                             std::span<const std::optional<Box>> outputs);
-// Extends the piece so that its box of output 0 begins and ends at multiples of the granule (by dim),
-// or at the end of the output.
+// Extends the piece so that its box of output 0 begins and ends at multiples of the granule (by
+// dim), or at the end of the output.
 void ExtendToGranule(const ResolvedSpace& space, std::span<const int64_t> granule, Box* piece);
 // Returns the parts of the inputs that box `box` of output `output` needs.
 std::vector<Box> RequiredInputs(const ResolvedSpace& space, size_t output, const Box& box);

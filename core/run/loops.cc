@@ -105,7 +105,8 @@ Status Loops::CallBody(Frame* frame, const Step& step) {
     const size_t results = context_.model.module.graphs[graph].outputs.size();
     for (size_t i = 0; targets_.size() < results; ++i) targets_.push_back(&loop.scanned[i].slice);
   }
-  // The values that the loop captures are in memory of this frame or its callers until the loop has ended.
+  // The values that the loop captures are in memory of this frame or its callers until the loop has
+  // ended.
   const size_t captured = step.inputs.size() - shape.captured_from();
   return calls_.Call(graph, std::move(arguments_), targets_, arguments_.size() - captured);
 }

@@ -6,8 +6,9 @@
 namespace msrt {
 namespace {
 
-constexpr std::string_view kOptimizerNames[] = {"sgd",  "momentum", "nesterov", "rmsprop", "adagrad",
-                                                "adam", "adamw",    "lamb",     "lars"};
+constexpr std::string_view kOptimizerNames[] = {
+    "sgd", "momentum", "nesterov", "rmsprop", "adagrad", "adam", "adamw", "lamb", "lars",
+};
 
 // The numbers that may follow a name, in order.
 std::vector<double*> NumbersOf(OptimizerSpec* spec) {

@@ -139,8 +139,8 @@ class TransposedRecipe final : public Recipe {
       const WindowAxis& axis = windows.axis[static_cast<size_t>(i)];
       strides.push_back(axis.stride), dilations.push_back(axis.dilation - 1),
           begin.push_back(axis.pad_begin);
-      // Less than a stride beyond the last tap needs no words: the library counts the windows of the
-      // result and rounds down.
+      // Less than a stride beyond the last tap needs no words: the library counts the windows of
+      // the result and rounds down.
       end.push_back(std::max<int64_t>(CutAtEnd(axis), 0));
     }
     const memory::desc src = onednn::Describe(op.input(kX), input_layout(kX)),

@@ -42,7 +42,8 @@ std::vector<std::byte> OnnxBytes(const onnx::ModelProto& model) {
 std::vector<SampleText> SampleTexts() {
   return {
       {"chain", R"(
-        input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_param: 'n' } dim { dim_value: 3 } } } } }
+        input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_param: 'n' }
+          dim { dim_value: 3 } } } } }
         initializer { name: 'w' dims: 3 dims: 2 data_type: 1 float_data: [1, 2, 3, 4, 5, 6] }
         node { name: 'product' op_type: 'MatMul' input: 'x' input: 'w' output: 'p' }
         node { name: 'relu' op_type: 'Relu' input: 'p' output: 'y' }
@@ -51,14 +52,16 @@ std::vector<SampleText> SampleTexts() {
         input { name: 'c' type { tensor_type { elem_type: 9 shape {} } } }
         input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } } } } }
         node { name: 'if' op_type: 'If' input: 'c' output: 'y'
-          attribute { name: 'then_branch' type: GRAPH g { name: 't' node { op_type: 'Neg' input: 'x' output: 'a' } output { name: 'a' } } }
+          attribute { name: 'then_branch' type: GRAPH g { name: 't' node { op_type: 'Neg' input:
+            'x' output: 'a' } output { name: 'a' } } }
           attribute { name: 'else_branch' type: GRAPH g { name: 'e'
             node { op_type: 'Relu' input: 'x' output: 'b' } output { name: 'b' } } } }
         output { name: 'y' })"},
       {"loop", R"(
         input { name: 'trips' type { tensor_type { elem_type: 7 shape {} } } }
         input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } } } } }
-        node { name: 'loop' op_type: 'Loop' input: 'trips' input: '' input: 'x' output: 'last' output: 'all'
+        node { name: 'loop' op_type: 'Loop' input: 'trips' input: ''
+          input: 'x' output: 'last' output: 'all'
           attribute { name: 'body' type: GRAPH g { name: 'body'
             input { name: 'i' } input { name: 'go' } input { name: 'v' }
             node { op_type: 'Identity' input: 'go' output: 'again' }
@@ -68,7 +71,8 @@ std::vector<SampleText> SampleTexts() {
         output { name: 'last' } output { name: 'all' })"},
       {"scan", R"(
         input { name: 's' type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } } } } }
-        input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 3 } dim { dim_value: 2 } } } } }
+        input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 3 }
+          dim { dim_value: 2 } } } } }
         node { name: 'scan' op_type: 'Scan' input: 's' input: 'x' output: 'end' output: 'sums'
           attribute { name: 'num_scan_inputs' type: INT i: 1 }
           attribute { name: 'body' type: GRAPH g { name: 'body'
@@ -83,36 +87,47 @@ std::vector<SampleText> SampleTexts() {
         node { name: 'map' op_type: 'SequenceMap' input: 'list' output: 'mapped'
           attribute { name: 'body' type: GRAPH g { name: 'body' input { name: 'e' }
             node { op_type: 'Neg' input: 'e' output: 'r' } output { name: 'r' } } } }
-        node { name: 'join' op_type: 'ConcatFromSequence' input: 'mapped' output: 'y' attribute { name: 'axis' type: INT i: 0 } }
+        node { name: 'join' op_type: 'ConcatFromSequence' input: 'mapped' output: 'y'
+          attribute { name: 'axis' type: INT i: 0 } }
         output { name: 'y' })"},
       {"optional", R"(
-        input { name: 'o' type { optional_type { elem_type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } } } } } } }
+        input { name: 'o' type { optional_type { elem_type { tensor_type { elem_type: 1 shape { dim
+          { dim_value: 2 } } } } } } }
         node { name: 'has' op_type: 'OptionalHasElement' input: 'o' output: 'h' }
         node { name: 'if' op_type: 'If' input: 'h' output: 'y'
           attribute { name: 'then_branch' type: GRAPH g {
             node { op_type: 'OptionalGetElement' input: 'o' output: 'a' } output { name: 'a' } } }
           attribute { name: 'else_branch' type: GRAPH g {
-            node { op_type: 'Constant' output: 'z' attribute { name: 'value_floats' type: FLOATS floats: [0, 0] } }
+            node { op_type: 'Constant' output: 'z' attribute { name: 'value_floats' type: FLOATS
+              floats: [0, 0] } }
             output { name: 'z' } } } }
         output { name: 'y' })"},
       {"function", R"(
         input { name: 'x' type { tensor_type { elem_type: 1 shape { dim { dim_value: 2 } } } } }
-        node { name: 'call' domain: 'own' op_type: 'Twice' input: 'x' output: 'y' attribute { name: 'alpha' type: FLOAT f: 0.5 } }
+        node { name: 'call' domain: 'own' op_type: 'Twice' input: 'x' output: 'y'
+          attribute { name: 'alpha' type: FLOAT f: 0.5 } }
         output { name: 'y' })",
        R"(opset_import { domain: 'own' version: 1 }
-        functions { name: 'Twice' domain: 'own' input: 'a' output: 'c' attribute: 'alpha' opset_import { version: 21 }
-          node { op_type: 'LeakyRelu' input: 'a' output: 'b' attribute { name: 'alpha' type: FLOAT ref_attr_name: 'alpha' } }
+        functions { name: 'Twice' domain: 'own' input: 'a' output: 'c' attribute: 'alpha'
+          opset_import { version: 21 }
+          node { op_type: 'LeakyRelu' input: 'a' output: 'b'
+            attribute { name: 'alpha' type: FLOAT ref_attr_name: 'alpha' } }
           node { op_type: 'Add' input: 'b' input: 'b' output: 'c' } })"},
       {"network", R"(
         input { name: 'x' type { tensor_type { elem_type: 1
-          shape { dim { dim_value: 1 } dim { dim_value: 1 } dim { dim_param: 'h' } dim { dim_value: 8 } } } } }
-        initializer { name: 'w' dims: [2, 1, 3, 3] data_type: 1 float_data: [1, 0, 1, 2, 0, 2, 1, 0, 1, 1, 2, 1, 0, 0, 0, 1, 2, 1] }
+          shape { dim { dim_value: 1 } dim { dim_value: 1 } dim { dim_param: 'h' }
+            dim { dim_value: 8 } } } } }
+        initializer { name: 'w' dims: [2, 1, 3, 3] data_type: 1
+          float_data: [1, 0, 1, 2, 0, 2, 1, 0, 1, 1, 2, 1, 0, 0, 0, 1, 2, 1] }
         initializer { name: 'shape' dims: 2 data_type: 7 int64_data: [0, -1] }
-        node { name: 'conv' op_type: 'Conv' input: 'x' input: 'w' output: 'a' attribute { name: 'pads' type: INTS ints: [1, 1, 1, 1] } }
-        node { name: 'pool' op_type: 'MaxPool' input: 'a' output: 'b' attribute { name: 'kernel_shape' type: INTS ints: [2, 2] }
+        node { name: 'conv' op_type: 'Conv' input: 'x' input: 'w' output: 'a'
+          attribute { name: 'pads' type: INTS ints: [1, 1, 1, 1] } }
+        node { name: 'pool' op_type: 'MaxPool' input: 'a' output: 'b'
+          attribute { name: 'kernel_shape' type: INTS ints: [2, 2] }
           attribute { name: 'strides' type: INTS ints: [2, 2] } }
         node { name: 'flat' op_type: 'Reshape' input: 'b' input: 'shape' output: 'c' }
-        node { name: 'softmax' op_type: 'Softmax' input: 'c' output: 'y' attribute { name: 'axis' type: INT i: 1 } }
+        node { name: 'softmax' op_type: 'Softmax' input: 'c' output: 'y'
+          attribute { name: 'axis' type: INT i: 1 } }
         output { name: 'y' })"},
   };
 }

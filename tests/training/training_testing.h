@@ -1,5 +1,5 @@
-// Networks of the zoo with made-up weights, and made-up batches, that tests/data/generate/training.py
-// makes too.
+// Networks of the zoo with made-up weights, and made-up batches, which
+// tests/data/generate/training.py makes too.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -35,21 +35,24 @@ with open(os.path.join(folder, "request.json")) as f:
     request = json.load(f)
 options = ort.SessionOptions()
 levels = ort.GraphOptimizationLevel
-options.graph_optimization_level = levels.ORT_ENABLE_ALL if request["optimised"] else levels.ORT_DISABLE_ALL
+all_levels = {True: levels.ORT_ENABLE_ALL, False: levels.ORT_DISABLE_ALL}
+options.graph_optimization_level = all_levels[bool(request["optimised"])]
 options.log_severity_level = 4
 model = request["model"]
 if request["patch"]:
     with open(model, "rb") as f, open(os.path.join(folder, request["patch"]), "rb") as g:
         model = f.read() + g.read()
     folder_of_weights = os.path.dirname(os.path.abspath(request["model"]))
-    options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder_of_weights)
+    options.add_session_config_entry(
+        "session.model_external_initializers_file_folder_path", folder_of_weights)
 try:
     session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 except Exception as error:
     print(error, file=sys.stderr)
     sys.exit(4)
 try:
-    feeds = {name: np.load(os.path.join(folder, "input_%d.npy" % i)) for i, name in enumerate(request["inputs"])}
+    feeds = {name: np.load(os.path.join(folder, "input_%d.npy" % i))
+             for i, name in enumerate(request["inputs"])}
     values = session.run(request["outputs"], feeds)
 except Exception as error:
     print(error, file=sys.stderr)
@@ -77,8 +80,10 @@ def flat(value):
 
 try:
     cell = ms.nn.GraphCell(ms.load(request["model"]))
-    feeds = [ms.Tensor(np.load(os.path.join(folder, "input_%d.npy" % i))) for i in range(len(request["inputs"]))]
-    values = [v.asnumpy() if isinstance(v, ms.Tensor) else np.asarray(v) for v in flat(cell(*feeds))]
+    feeds = [ms.Tensor(np.load(os.path.join(folder, "input_%d.npy" % i)))
+             for i in range(len(request["inputs"]))]
+    values = [v.asnumpy() if isinstance(v, ms.Tensor) else np.asarray(v)
+              for v in flat(cell(*feeds))]
 except Exception as error:
     lines = [line for line in str(error).splitlines() if line.strip(" -")]
     print(lines[0] if lines else repr(error), file=sys.stderr)

@@ -1,4 +1,4 @@
-// The model that a command line names: a .msrt file, or zoo:NAME, a network that is built in memory.
+// The model that a command line names: a .msrt file, or zoo:NAME, a network built in memory.
 #pragma once
 
 #include <string>

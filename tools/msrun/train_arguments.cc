@@ -16,7 +16,8 @@ constexpr const char* kTrainFooter =
   a folder of folders with .jpg, .png, .tif    one class per folder
   CIFAR-10 and CIFAR-100 (binary version), MNIST (idx files), unpacked
   images.npy, labels.npy; or X.npy,Y.npy       N x C x H x W or N x H x W, and N class numbers
-  windows:FOLDER                               large images in FOLDER/images, labels in FOLDER/labels
+  windows:FOLDER                               large images in FOLDER/images, labels in
+                                               FOLDER/labels
 
 Augmentation: steps in quotes, separated by spaces
   crop:SIZE[:PADDING]  center-crop:SIZE  resize:SIZE  zoom:SIZE[:AREA]  hflip[:P]  vflip[:P]  turn

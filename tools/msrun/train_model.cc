@@ -63,7 +63,8 @@ Result<int64_t> ChannelsOf(const TrainArguments& a) {
 }
 
 Result<Module> ModelFor(const TrainArguments& a, const DataLoader& data) {
-  Result<Module> model = IsZooName(a.common.model) ? ZooModel(a, data) : LoadFile(DefaultIo(), a.common.model);
+  Result<Module> model = IsZooName(a.common.model) ? ZooModel(a, data)
+                                                   : LoadFile(DefaultIo(), a.common.model);
   if (!model.ok()) return model;
   MSRT_ASSIGN_OR_RETURN(const Type* type, PictureType(a, *model));
   const std::string what = StrCat("model '", a.common.model, "': its input");
