@@ -61,13 +61,13 @@ class Msrun(ToolCase):
                 ("--threads", *bench, "--threads", "-3"), ("--threads", *bench, "--threads", "many"),
                 ("--warmup", *bench, "--warmup", "-1"), ("--seconds", "bench", self.model, "--seconds", "-1"),
                 ("--memory-cap", *bench, "--memory-cap", "-5"), ("--seed", *bench, "--seed", "-5"),
-                ("--rtol", *bench, "--check", self.folder.name, "--rtol", "-1"), ("--check", *bench, "--rtol", "1"),
+                ("--tolerance", *bench, "--verify", self.folder.name, "--tolerance", "-1"), ("--verify", *bench, "--tolerance", "1"),
                 ("--accuracy", *bench, "--accuracy", "some"), ("--colour", *bench, "--colour"),
                 ("--json '/no/such/dir/x' cannot be written", *bench, "--json", "/no/such/dir/x"),
                 ("--trace '/no/such/dir/x' cannot be written", *bench, "--trace", "/no/such/dir/x"),
                 ("--explain=svg '/no/such/dir/x' cannot be written", *bench, "--explain=svg:/no/such/dir/x"),
                 ("is no folder", *bench, "--output-dir", self.image), ("is no folder", *bench, "--output-dir", self.image + "/deeper"),
-                ("is a folder", *bench, "--json", self.folder.name), ("--check", *bench, "--check", self.path("nothing")),
+                ("is a folder", *bench, "--json", self.folder.name), ("--verify", *bench, "--verify", self.path("nothing")),
                 ("nosuch.msrt': there is no such file", self.path("nosuch.msrt")), ("is a folder", self.folder.name),
                 ("there is no file 'nothing.npy'", *bench, "--input", "image=nothing.npy"),
                 ("1x3x224x224", *bench, "--shape", "image=1xbx3"), ("must look like NAME=", *bench, "--input", "image"), ("given twice", *bench, *["--input", "image=" + self.image] * 2),
@@ -81,7 +81,7 @@ class Msrun(ToolCase):
         # Names of inputs are known only when the model is loaded: not a wrong command line, but an error before the run.
         self.refuse("no input 'picture'; it has image", *bench, "--input", "picture=" + self.image, code=FAILED)
         os.mkdir(self.path("ref"))
-        self.refuse("probabilities.npy' for output 'probabilities'", *bench, "--check", self.path("ref"), code=FAILED)
+        self.refuse("probabilities.npy' for output 'probabilities'", *bench, "--verify", self.path("ref"), code=FAILED)
 
     def test_files_that_are_read_are_never_replaced(self):
         link = self.path("link.json")
@@ -105,9 +105,9 @@ class Msrun(ToolCase):
     def test_exit_codes_of_runs(self):
         given = ("run", self.model, "--input", "image=" + self.image)
         self.must("msrun", *given, "--output-dir", self.path("new/out"))
-        self.assertEqual(self.run_tool("msrun", *given, "--check", self.path("new/out")).returncode, DONE)
+        self.assertEqual(self.run_tool("msrun", *given, "--verify", self.path("new/out")).returncode, DONE)
         onnx.write_npy(self.path("new/out/probabilities.npy"), (1, 10), [0.5] * 10)
-        self.refuse("differs from the reference", *given, "--check", self.path("new/out"), code=FAILED)
+        self.refuse("differs from the reference", *given, "--verify", self.path("new/out"), code=FAILED)
         self.refuse("damaged.msrt", self.write("damaged.msrt", b"MSRT" + bytes(99)), code=FAILED)
 
     def test_help_is_complete(self):

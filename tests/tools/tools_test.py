@@ -86,7 +86,7 @@ class Tools(unittest.TestCase):
         header, values = read_npy(os.path.join(out, "probabilities.npy"))
         self.assertEqual(header["shape"], (2, 10))
         self.assertAlmostEqual(sum(values), 2, places=4)
-        arguments = ("run", self.model, "--input", f"image={image}", "--check", out, "--rtol", "1e-4")
+        arguments = ("run", self.model, "--input", f"image={image}", "--verify", out, "--tolerance", "1e-4")
         self.assertIn("of the range", self.good("msrun", *arguments))
         values[3] += 0.5
         write_npy(os.path.join(out, "probabilities.npy"), (2, 10), values)

@@ -68,9 +68,9 @@ class Values(ToolCase):
         self.assertEqual(onnx.read_npy(self.path("out/joined.npy"))[1], [1, 2, 3])
         self.assertEqual(sorted(os.listdir(self.path("out/longer"))), ["0.npy", "1.npy", "2.npy", "3.npy"])
         self.assertEqual(onnx.read_npy(self.path("out/longer/3.npy"))[1], [4, 5, 6])
-        self.assertIn("longer[3]: largest difference 0", self.must("msrun", "run", model, *arguments[:4], "--check", self.path("out")))
+        self.assertIn("longer[3]: largest difference 0", self.must("msrun", "run", model, *arguments[:4], "--verify", self.path("out")))
         os.remove(self.path("out/longer/3.npy"))
-        shorter = self.run_tool("msrun", "run", model, *arguments[:4], "--check", self.path("out"))
+        shorter = self.run_tool("msrun", "run", model, *arguments[:4], "--verify", self.path("out"))
         self.assertEqual(shorter.returncode, 1)
         self.assertIn("output 'longer' has 4 elements, the reference has 3", shorter.stderr)
 

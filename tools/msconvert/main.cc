@@ -29,9 +29,8 @@ int Main(int argc, char** argv) {
                        "print version, build, libraries and the machine's instruction sets");
   app.add_option("input", a.input, "an .onnx, .mindir or .msrt file, or zoo:NAME")->required();
   auto* output = app.add_option("output", a.output,
-                                "the .msrt file to write, or a .mindir file for MindSpore (then "
-                                "passes that make ops of our own "
-                                "are left out)");
+                                "the .msrt file to write, or a .mindir file for MindSpore (without "
+                                "the passes that make ops which MindSpore does not know)");
   app.add_flag("--check", a.check,
                "list everything that blocks the conversion, with op, opset, nodes, reason and "
                "cure, and write nothing")
@@ -49,7 +48,7 @@ int Main(int argc, char** argv) {
                "keep ops that are not known, for kernels that the application registers; the model "
                "must declare the types of their outputs");
   app.add_option("--optimize", a.optimize,
-                 "none: write the graph as it comes; default: run the passes first")
+                 "none: write the graph unchanged; default: run the passes first")
       ->check(CLI::IsMember({"none", "default"}));
   app.add_flag("--train", a.train,
                "keep what training needs: parameters, batch normalisations and dropouts, which are "

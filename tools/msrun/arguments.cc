@@ -33,7 +33,8 @@ constexpr const char* kFooter =
 
 Exit codes:
   0  done
-  1  failed: a file cannot be read or written, the model cannot run as asked, or --check found a difference
+  1  failed: a file cannot be read or written, the model cannot run as asked, or --verify found a
+     difference
   2  wrong command line: nothing was done)";
 
 void AddCommonOptions(CLI::App* app, Arguments* a) {
@@ -94,13 +95,14 @@ void AddOutputOptions(CLI::App* app, Arguments* a) {
       ->check(CLI::IsMember({"graph", "passes", "placement", "program", "binding"}));
   app->add_option("--output-dir", a->output_dir,
                   "write each output as <name>.npy, lists as folders");
-  auto* check =
-      app->add_option("--check", a->check_dir, "compare each output with REF_DIR/<name>.npy")
-          ->check(CLI::ExistingDirectory);
-  app->add_option("--rtol", a->rtol,
-                  "largest difference that --check allows, as a part of the reference's range")
+  auto* verify = app->add_option("--verify", a->verify_dir,
+                                 "FOLDER: compare each output with FOLDER/<name>.npy, lists with "
+                                 "folders; written by --output-dir or another program")
+                     ->check(CLI::ExistingDirectory);
+  app->add_option("--tolerance", a->tolerance,
+                  "largest difference for --verify, relative to the range of an output (1e-4)")
       ->check(CLI::NonNegativeNumber)
-      ->needs(check);
+      ->needs(verify);
 }
 
 Status CheckExclusive(const Arguments& a) {

@@ -34,8 +34,8 @@ struct Arguments {
   bool per_op = true, copy_file = false, strict = false, quiet = false, verbose = false;
   std::vector<std::string> dump;
   std::string explain;  // text, json or svg, perhaps with :FILE; empty: no report
-  std::string json, trace, output_dir, check_dir, output_file;
-  double rtol = 1e-4;
+  std::string json, trace, output_dir, verify_dir, output_file;
+  double tolerance = 1e-4;
   std::vector<std::string> compare;
   LaunchArguments launch;
 

@@ -52,8 +52,8 @@ Status WriteOutputs(const Session& session, const std::string& folder) {
 
 // Compares a value with the reference by the largest difference as a fraction of the reference's
 // range. Sets `worst` if the difference is more than allowed.
-Status CheckValue(const RunValue& out, const RunValue& reference, const std::string& name,
-                  double allowed, Status* worst) {
+Status VerifyValue(const RunValue& out, const RunValue& reference, const std::string& name,
+                   double allowed, Status* worst) {
   if (out.kind == TypeKind::kList) {
     const auto &elements = out.list().elements, &wanted = reference.list().elements;
     if (elements.size() != wanted.size()) {
@@ -62,13 +62,13 @@ Status CheckValue(const RunValue& out, const RunValue& reference, const std::str
     }
     for (size_t i = 0; i < elements.size(); ++i) {
       MSRT_RETURN_IF_ERROR(
-          CheckValue(elements[i], wanted[i], StrCat(name, "[", i, "]"), allowed, worst));
+          VerifyValue(elements[i], wanted[i], StrCat(name, "[", i, "]"), allowed, worst));
     }
     return OkStatus();
   }
   auto difference = Compare(out.tensor, reference.tensor);
   if (!difference.ok()) return std::move(difference).status().Within(StrCat("output '", name, "'"));
-  std::printf("check      %s: largest difference %.3g = %.3g of the range, at element %zu\n",
+  std::printf("verify     %s: largest difference %.3g = %.3g of the range, at element %zu\n",
               name.c_str(), difference->largest, difference->relative, difference->element);
   if (!(difference->relative <= allowed)) {
     *worst = InvalidArgument("output '", name, "' differs from the reference by ",
@@ -77,18 +77,19 @@ Status CheckValue(const RunValue& out, const RunValue& reference, const std::str
   return OkStatus();
 }
 
-// Compares every output with REF_DIR/<name>.npy, or its folder.
-Status CheckOutputs(const Session& session, const Arguments& a) {
+// Compares every output with <name>.npy in the folder of --verify, or with a folder there.
+Status VerifyOutputs(const Session& session, const Arguments& a) {
   Status worst;
   for (size_t i = 0; i < session.graph().outputs.size(); ++i) {
     MSRT_ASSIGN_OR_RETURN(const RunValue out, session.OutputValue(i));
     const Value& port = session.graph().value(session.graph().outputs[i]);
     const bool tensor = out.kind == TypeKind::kTensor;
-    const std::string path = StrCat(a.check_dir, "/", FileNameFor(port.name), tensor ? ".npy" : "");
+    const std::string path =
+        StrCat(a.verify_dir, "/", FileNameFor(port.name), tensor ? ".npy" : "");
     MSRT_ASSIGN_OR_RETURN(
         const RunValue reference,
         ReadValue(path, tensor ? Type::UnrankedTensor(out.tensor.dtype) : port.type));
-    MSRT_RETURN_IF_ERROR(CheckValue(out, reference, port.name, a.rtol, &worst));
+    MSRT_RETURN_IF_ERROR(VerifyValue(out, reference, port.name, a.tolerance, &worst));
   }
   return worst;
 }
@@ -150,7 +151,7 @@ Status Finish(const Arguments& a, const Workload& w) {
   MSRT_RETURN_IF_ERROR(Dump(a, w));
   MSRT_RETURN_IF_ERROR(Explain(a, *w.session));
   if (!a.output_dir.empty()) MSRT_RETURN_IF_ERROR(WriteOutputs(*w.session, a.output_dir));
-  if (!a.check_dir.empty()) MSRT_RETURN_IF_ERROR(CheckOutputs(*w.session, a));
+  if (!a.verify_dir.empty()) MSRT_RETURN_IF_ERROR(VerifyOutputs(*w.session, a));
   return OkStatus();
 }
 

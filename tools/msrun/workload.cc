@@ -46,7 +46,7 @@ Status AddPlugin(const std::string& text, Environment* environment) {
   return Join(added, environment).Within(StrCat("plugin '", plugin.path, "'"));
 }
 
-// Checks the files that --output-dir will write and --check will read, before the run.
+// Checks the files that --output-dir will write and --verify will read, before the run.
 Status CheckOutputFiles(const Arguments& a, const Graph& graph) {
   const FilesRead read = FilesReadBy(a);
   std::map<std::string, std::string> names;  // by file
@@ -57,12 +57,12 @@ Status CheckOutputFiles(const Arguments& a, const Graph& graph) {
     if (!a.output_dir.empty())
       MSRT_RETURN_IF_ERROR(read.Refuse("--output-dir: output", a.output_dir + file));
     const auto [other, added] = names.emplace(file, output.name);
-    if (!added && !(a.output_dir.empty() && a.check_dir.empty())) {
+    if (!added && !(a.output_dir.empty() && a.verify_dir.empty())) {
       return Unsupported("outputs '", other->second, "' and '", output.name,
                          "' have the same file name, '", file.substr(1), "'; rename one of them");
     }
-    if (!a.check_dir.empty() && !std::filesystem::exists(a.check_dir + file)) {
-      return NotFound("--check: there is no '", a.check_dir, file, "' for output '", output.name,
+    if (!a.verify_dir.empty() && !std::filesystem::exists(a.verify_dir + file)) {
+      return NotFound("--verify: there is no '", a.verify_dir, file, "' for output '", output.name,
                       "'");
     }
   }
