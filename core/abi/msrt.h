@@ -1,6 +1,6 @@
 /* msrt: an embeddable runtime for neural networks. This header is the application interface: plain
- * C99, usable from C++. Training uses msrt_train.h, extensions (delegates, kernels, passes, plugins)
- * use msrt_plugin.h.
+ * C99, usable from C++. Training uses msrt_train.h; extensions (delegates, kernels, passes,
+ * plugins) use msrt_plugin.h.
  *
  * Objects are opaque handles. A session keeps its model alive, and a model its runtime, so handles
  * may be destroyed in any order, even while another thread is inside a call that uses them. A
@@ -267,7 +267,7 @@ enum {
   MSRT_ACCURACY_DEFAULT = 0, /* f32 arithmetic for f32 and f16 models; bf16 products, accumulated in
                                 f32, for bf16 models */
   MSRT_ACCURACY_EXACT = 1,   /* one arithmetic for each node, by a fixed rule (msrt_candidate): bits
-                                do not   depend on how the work is split, nor on costs or threads */
+                                do not depend on how the work is split, nor on costs or threads */
   MSRT_ACCURACY_FAST = 2 /* bf16 products for all models, where that is faster: errors of about 1e-2
                             of a result's range */
 };
@@ -440,7 +440,7 @@ typedef struct msrt_session_config {
   /* Maximum of arena, call frames, scratch, outputs and state together; 0: no cap. Shared state
    * counts in the session that was created first. */
   size_t memory_cap_bytes;
-  /* Of its work on devices: a greater number is more urgent; 0: the usual one. */
+  /* The priority of the session's streams on devices: greater is more urgent; 0: normal. */
   int32_t stream_priority;
   int32_t reserved; /* must be 0 */
   /* A session of the same model, with any entry, whose parameters, optimizer state and statistics

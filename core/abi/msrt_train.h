@@ -31,7 +31,7 @@ typedef struct msrt_trainer msrt_trainer;
  * inputs[0] to inputs[dataset.input_count - 1] and to *target. The first dim of each is the number
  * of samples. The handles stay the application's, which may destroy them at once or use them again
  * in the next call; until then, or until the function that trains returns, the data must not
- * change. Equal numbers must give equal tensors if a run shall be resumed. Called by the thread
+ * change. A run can be resumed only if equal numbers return equal tensors. Called by the thread
  * that trains. An error (not MSRT_OK) ends the run. */
 typedef msrt_status (*msrt_read_batch)(void* user, int64_t epoch, int64_t batch,
                                        msrt_tensor** inputs, msrt_tensor** target);
@@ -39,9 +39,9 @@ typedef msrt_status (*msrt_read_batch)(void* user, int64_t epoch, int64_t batch,
 typedef struct msrt_dataset_config {
   uint32_t struct_size;
   int32_t shuffle; /* non-zero: a new order in each epoch, for training */
-  /* What is read, by what there is: a folder with one folder of pictures (JPEG, PNG, TIFF) for each
-   * class, a folder with CIFAR-10, CIFAR-100 or MNIST files, a folder with images.npy and
-   * labels.npy, or "SAMPLES.npy,LABELS.npy". NULL: `read` returns the batches. */
+  /* One of: a folder with one folder of pictures (JPEG, PNG, TIFF) for each class, a folder with
+   * CIFAR-10, CIFAR-100 or MNIST files, a folder with images.npy and labels.npy, or
+   * "SAMPLES.npy,LABELS.npy". NULL: `read` returns the batches. */
   const char* path;
   int64_t batch;    /* samples; 0: 32. The last batch may have fewer */
   int64_t channels; /* of pictures from files; 0: 3 */
@@ -176,15 +176,15 @@ typedef struct msrt_step_result {
   double loss;          /* the mean over the batch */
   int64_t correct;      /* targets that are the likeliest class; -1: the loss has no classes */
   double learning_rate; /* of this step */
-  double gradient_norm; /* before it is limited; -1: not computed, for want of clip_norm */
+  double gradient_norm; /* before it is limited; -1: not computed, because clip_norm is not set */
   int64_t steps;        /* updates so far, this one included */
 } msrt_step_result;
 
 /* Makes one step with a batch: an update of the parameters, or one of the `accumulation` parts of
- * an update. `inputs` has the model's inputs in their order. Only an error of the arguments leaves
- * the state as before for sure. After an error in the update (a loss that is not finite, too), it
- * is a mixture: restore a checkpoint, or train with config.safe_steps. `result` may be NULL;
- * otherwise set its struct_size first. */
+ * an update. `inputs` has the model's inputs in their order. An error of the arguments leaves the
+ * state unchanged. After an error in the update, such as a loss that is not finite, the state may
+ * be a mixture of two steps: restore a checkpoint, or train with config.safe_steps. `result` may be
+ * NULL; otherwise set its struct_size first. */
 MSRT_API msrt_status msrt_trainer_step(msrt_trainer* trainer, const msrt_tensor* const* inputs,
                                        size_t input_count, const msrt_tensor* target,
                                        msrt_step_result* result);
@@ -275,10 +275,11 @@ typedef struct msrt_fit_config {
  * instead of a checkpoint. */
 MSRT_API msrt_status msrt_trainer_fit(msrt_trainer* trainer, const msrt_fit_config* config,
                                       msrt_train_epoch* last);
-/* Stops what another thread, or a callback's caller, does with the trainer, which then returns
- * MSRT_CANCELLED; does nothing if that is nothing. msrt_trainer_fit ends after the step in
- * progress, with a checkpoint if it has a folder, and the trainer is ready for more. A single step
- * may be stopped in the middle; see msrt_trainer_step. May be called from any thread. */
+/* Stops the call that another thread, or the caller of a callback, makes with the trainer: it
+ * returns MSRT_CANCELLED. Does nothing if there is no such call. msrt_trainer_fit ends after the
+ * step in progress, with a checkpoint if it has a folder, and the trainer is ready for more. A
+ * single step may be stopped in the middle; see msrt_trainer_step. May be called from any
+ * thread. */
 MSRT_API msrt_status msrt_trainer_cancel(msrt_trainer* trainer);
 
 /* ---- state: parameters, checkpoints, export -------------------------------------------------- */
