@@ -1,7 +1,7 @@
-/* Device interface of msrt: memory and streams beside the host's, and what every extension uses: the
- * host services, shapes and layouts. Plain C99. A device is registered by an application or by a
- * plugin. msrt_plugin.h includes this header; its rules for struct_size, errors and exceptions hold
- * here too. */
+/* Device interface of msrt: memory and streams beside the host's, and what every extension uses:
+ * the host services, shapes and layouts. Plain C99. A device is registered by an application or by
+ * a plugin. msrt_plugin.h includes this header; its rules for struct_size, errors and exceptions
+ * hold here too. */
 #ifndef MSRT_DEVICE_H
 #define MSRT_DEVICE_H
 
@@ -56,9 +56,9 @@ typedef struct msrt_host_api {
    * numbers to compute with, never as sizes, indices or addresses. The function may be NULL. */
   const void* (*find_packed)(void* host, const void* constant, const msrt_packing* packing,
                              size_t bytes);
-  /* Call this with a constant that was packed because find_packed returned NULL: if a file is being
-   * written, it gets a copy, otherwise nothing happens. The caller returns its error. The function
-   * may be NULL. */
+  /* Call this with a constant that was packed because find_packed returned NULL: the form is
+   * counted, and a file that is being written gets a copy, unless packing.kernel is NULL or empty.
+   * The caller returns its error. The function may be NULL. */
   msrt_status (*keep_packed)(void* host, const void* constant, const msrt_packing* packing,
                              const void* data, size_t bytes);
 } msrt_host_api;
@@ -99,7 +99,7 @@ typedef struct msrt_device_api {
   uint32_t struct_size;
   uint32_t plugin_abi;         /* MSRT_PLUGIN_ABI */
   const char* name;            /* [a-z0-9_]+, unique among the devices of a runtime */
-  void (*destroy)(void* self); /* when nothing of it is in use any more; optional */
+  void (*destroy)(void* self); /* called when nothing uses the device; optional */
   /* DLPack's type and number of this device, under which the application's tensors are found;
    * type 0: it has none. */
   int32_t dlpack_type, dlpack_id;
@@ -115,8 +115,7 @@ typedef struct msrt_device_api {
   msrt_status (*allocate)(void* self, const msrt_host_api* host, size_t bytes, void** out);
   void (*deallocate)(void* self, void* pointer, size_t bytes);
 
-  /* A greater priority is more urgent; 0 is the usual one. A device without priorities ignores
-   * it. */
+  /* A greater priority is more urgent; 0 is normal. A device without priorities ignores it. */
   msrt_status (*stream_create)(void* self, const msrt_host_api* host, int32_t priority,
                                void** stream);
   void (*stream_destroy)(void* self, void* stream); /* the stream is idle */

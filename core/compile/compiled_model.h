@@ -9,6 +9,7 @@
 #include "core/bind/binding_cache.h"
 #include "core/bind/piece_kernels.h"
 #include "core/compile/environment.h"
+#include "core/delegate/pack_counts.h"
 #include "core/delegate/state_forms.h"
 #include "core/model/load.h"
 #include "core/program/state_use.h"
@@ -81,6 +82,7 @@ struct CompiledModel {
       parallel;        // used by its runs: the environment's, or the calling thread alone
   StateUse state_use;  // of the module's graphs
   std::shared_ptr<StateForms> state_forms = std::make_shared<StateForms>();
+  std::shared_ptr<PackCounts> packings = std::make_shared<PackCounts>();  // while it lives
   OfferedModule views;  // the graphs as delegates see them; outlives all that they compile
   std::vector<std::shared_ptr<ModelEntry>> entries;  // one for each of module.entries
   std::vector<std::shared_ptr<ModelEntry>> graphs;   // by graph of the module; null if unreachable

@@ -16,7 +16,7 @@ Result<std::shared_ptr<EntryProgram>> PlaceEntry(const CompiledModel& model, uin
   double place_millis = 0;
   auto host = std::make_shared<const Host>(env.allocator, model.parallel, env.log,
                                            MachineForCosts(model, options), model.forms,
-                                           MappedConstants{env.io, model.mapped});
+                                           MappedConstants{env.io, model.mapped}, model.packings);
   auto program = RunOnTeam(*model.parallel, [&] {
     return MakeProgram(model.views[graph], std::move(host), env.delegates, options, env.log,
                        model.uploads.get(), &place_millis);

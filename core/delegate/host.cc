@@ -3,6 +3,7 @@
 #include <atomic>
 #include <bit>
 
+#include "core/base/copy_known_fields.h"
 #include "core/delegate/boundary.h"
 
 namespace msrt {
@@ -18,12 +19,13 @@ void MappedConstants::Forget(const ConstTensor& constant) const {
 
 Host::Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log,
            std::optional<Machine> machine, std::shared_ptr<PackedForms> forms,
-           MappedConstants mapped)
+           MappedConstants mapped, std::shared_ptr<PackCounts> packings)
     : allocator_(allocator),
       parallel_(std::move(parallel)),
       log_(std::move(log)),
       forms_(std::move(forms)),
       mapped_(mapped),
+      packings_(std::move(packings)),
       api_(MSRT_INIT(msrt_host_api)) {
   const Machine scale = machine.value_or(TypicalMachine(parallel_->threads()));
   api_.flops_per_second = scale.flops_per_second;
@@ -50,6 +52,20 @@ Host::Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log,
   api_.parallel_for = [](void* host, int64_t count, void (*task)(void*, int64_t), void* context) {
     return ToStatusCode([&] { return static_cast<Host*>(host)->RunTasks(count, task, context); });
   };
+  api_.keep_packed = [](void* host, const void* constant, const msrt_packing* packing,
+                        const void* data, size_t bytes) {
+    return ToStatusCode([&]() -> Status {
+      if (packing == nullptr || (data == nullptr && bytes != 0))
+        return InvalidArgument("keep_packed: packing or data is NULL");
+      const Host& self = *static_cast<Host*>(host);
+      const char* const kernel = CopyKnownFields(*packing).kernel;
+      if (self.packings_ != nullptr) self.packings_->Add(kernel, &PackCount::constants, bytes);
+      const bool named = kernel != nullptr && kernel[0] != '\0';
+      if (self.forms_ == nullptr || !named) return OkStatus();
+      self.forms_->Keep(constant, *packing, {static_cast<const std::byte*>(data), bytes});
+      return OkStatus();
+    });
+  };
   if (forms_ == nullptr) return;
   api_.find_packed = [](void* host, const void* constant, const msrt_packing* packing,
                         size_t bytes) -> const void* {
@@ -59,16 +75,6 @@ Host::Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log,
     } catch (...) {  // no memory for the name: the caller packs the constant itself
       return nullptr;
     }
-  };
-  api_.keep_packed = [](void* host, const void* constant, const msrt_packing* packing,
-                        const void* data, size_t bytes) {
-    return ToStatusCode([&]() -> Status {
-      if (packing == nullptr || (data == nullptr && bytes != 0))
-        return InvalidArgument("keep_packed: packing or data is NULL");
-      static_cast<Host*>(host)->forms_->Keep(constant, *packing,
-                                             {static_cast<const std::byte*>(data), bytes});
-      return OkStatus();
-    });
   };
 }
 

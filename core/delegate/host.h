@@ -11,6 +11,7 @@
 #include "core/base/machine.h"
 #include "core/base/parallel_for.h"
 #include "core/delegate/callback_services.h"
+#include "core/delegate/pack_counts.h"
 #include "core/delegate/packed_forms.h"
 
 namespace msrt {
@@ -29,10 +30,10 @@ struct MappedConstants {
 class Host {
  public:
   // Without a machine, uses a typical one with the team's number of threads. Without forms, none
-  // are found and none kept.
+  // are found and none kept. `packings` (may be null) counts the forms that are made.
   Host(Allocator* allocator, std::shared_ptr<ParallelFor> parallel, Log log,
        std::optional<Machine> machine = std::nullopt, std::shared_ptr<PackedForms> forms = nullptr,
-       MappedConstants mapped = {});
+       MappedConstants mapped = {}, std::shared_ptr<PackCounts> packings = nullptr);
   // For callbacks: parallel_for runs its tasks one after the other.
   explicit Host(const CallbackServices& services)
       : Host(services.allocator, MakeSerial(), services.log) {}
@@ -51,6 +52,7 @@ class Host {
   Log log_;
   std::shared_ptr<PackedForms> forms_;
   MappedConstants mapped_;
+  std::shared_ptr<PackCounts> packings_;
   msrt_host_api api_;
 };
 

@@ -12,7 +12,7 @@ Result<PackedForm> PackedForm::Make(const CompileContext& context, const void* c
   if (form.data_ != nullptr) return form;
   MSRT_ASSIGN_OR_RETURN(form.own_, Block::Make(context.allocator, bytes, "packed weights"));
   MSRT_RETURN_IF_ERROR(pack(form.own_.data()));
-  if (named)
+  if (context.forms != nullptr)  // counts forms without a name too
     MSRT_RETURN_IF_ERROR(context.forms->Keep(constant, packing, {form.own_.data(), bytes}));
   form.data_ = form.own_.data();
   return form;

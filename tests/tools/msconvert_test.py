@@ -126,6 +126,9 @@ class Msconvert(unittest.TestCase):
         used = [json.loads(run("msrun", path, "--seconds", "0.01", "--json", "-").stdout) for path in (portable, native)]
         self.assertEqual((used[0]["packed_bytes"], used[0]["packed_in_file_bytes"]), (stored["packed_bytes"], 0))
         self.assertEqual((used[1]["packed_bytes"], used[1]["packed_in_file_bytes"]), (0, stored["packed_bytes"]))
+        packed = [sum(form["constants"] for form in report["packings"]) for report in used]
+        self.assertGreater(packed[0], 0)
+        self.assertEqual(packed[1], 0)
         # From a .msrt file the same, and back again.
         self.convert(portable, again, "--target", "native")
         self.assertEqual(self.read("again.msrt"), self.read("native.msrt"))

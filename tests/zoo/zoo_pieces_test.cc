@@ -120,6 +120,14 @@ class Pieces {
     return bytes;
   }
 
+  PackCount packings() const { return model_->packings->Total(); }
+  size_t kernels_with_weights() const {
+    const std::vector<Step>& steps = model_->entries[0]->current()->program->steps;
+    return static_cast<size_t>(std::count_if(steps.begin(), steps.end(), [](const Step& s) {
+      return s.kernel && s.kernel.packed_bytes() > 0;
+    }));
+  }
+
   // The output of an ordinary run.
   ConstTensor Whole() {
     auto session = Session::Create(model_, 0, {});
@@ -233,6 +241,8 @@ TEST_P(ZooPieces, StripsAndTilesEqualTheWhole) {
   const Network& n = std::get<0>(GetParam());
   const Backend& backend = kBackends[std::get<1>(GetParam())];
   Pieces pieces(n, backend.delegates, backend.exact);
+  const size_t packings = pieces.packings().constants;
+  EXPECT_EQ(packings, pieces.kernels_with_weights()) << "one form for each kernel";
   const ValueId value = CutValue(pieces.runner());
   const Dims dims = pieces.runner().type(value).dims;
   const ConstTensor whole = pieces.Assemble(value, {Box::Whole(dims)}, false);
@@ -254,10 +264,12 @@ TEST_P(ZooPieces, StripsAndTilesEqualTheWhole) {
   check(Tiles(dims, strip + 1, std::max<int64_t>(1, dims[3] / 3)), false, "tiles");
   check(UnevenTiles(dims, 5), true, "uneven tiles");
   check({rows[0], rows[rows.size() / 2], rows.back()}, false, "rows");
-  // Every form of weights counts: they are packed once, for all pieces.
-  std::printf("packed: %zu bytes for the whole, %zu after all pieces\n", packed_for_whole,
-              pieces.packed_bytes());
+  // Every form of weights counts: they are packed once, for the whole and all pieces.
+  std::printf("%zu forms packed by the compilation, %zu after all pieces: %zu bytes, then %zu\n",
+              packings, pieces.packings().constants, packed_for_whole, pieces.packed_bytes());
   EXPECT_EQ(pieces.packed_bytes(), packed_for_whole);
+  EXPECT_EQ(pieces.packings().constants, packings);
+  EXPECT_EQ(pieces.packings().copies, 0u);
   // A second time, every kernel is found.
   const uint64_t bound = pieces.runner().kernel_counts().misses;
   check(Tiles(dims, strip, dims[3]), true, "strips");

@@ -138,6 +138,19 @@ Result<Json> ReadJson(const std::string& path) {
 
 }  // namespace
 
+// Forms of weights that kernels made since the load began.
+Json PackingsJson(const PackCounts& packings) {
+  Json list = Json::array();
+  for (const auto& [kernel, count] : packings.ByKernel()) {
+    list.push_back({{"kernel", kernel},
+                    {"constants", count.constants},
+                    {"parameters", count.parameters},
+                    {"copies", count.copies},
+                    {"bytes", count.bytes}});
+  }
+  return list;
+}
+
 Json ToJson(const Arguments& a, const Workload& w, const Measurement& m) {
   std::vector<double> sorted = m.millis;
   std::sort(sorted.begin(), sorted.end());
@@ -196,6 +209,7 @@ Json ToJson(const Arguments& a, const Workload& w, const Measurement& m) {
           {"packed_bytes", w.model->entries[0]->current()->program->packed_bytes},
           {"packed_in_file_bytes",
            w.model->forms == nullptr ? size_t{0} : w.model->forms->found_bytes()},
+          {"packings", PackingsJson(*w.model->packings)},
           {"gflop", m.gflop},
           {"gflops", m.gflop / (median * 1e-3)},
           {"peak_gflops", m.peak_gflops},
