@@ -186,8 +186,8 @@ typedef struct msrt_in_place {
  * and the residual. If that is not finite, the element is computed as in "fma". Last comes an
  * activation of one operation. delegates/cpu/vector/winograd.cc has the transforms. */
 #define MSRT_ARITHMETIC_WINOGRAD4 "winograd4"
-/* What the delegate `reference` computes: in double, in the order of the op's definition, rounded
- * at the end; with functions of the C library. */
+/* The plain loops of the delegate `reference`: in double, in the order of the op's definition,
+ * rounded at the end, with functions of the C library. */
 #define MSRT_ARITHMETIC_REFERENCE "reference"
 
 typedef struct msrt_candidate {
@@ -285,13 +285,15 @@ typedef struct msrt_run_args {
   void* workspace;
   /* For each input that is a state slot, the version of its value; 0: not a slot, or a copy of a
    * value that has been overwritten since. Every write changes the version, and equal versions of a
-   * slot are equal values, also in other sessions. NULL: all are 0. */
+   * slot are equal values, also in other sessions. Work that a device recorded is repeated only
+   * while the versions are the same. NULL: all are 0. */
   const uint64_t* input_versions;
   /* Returns an input that is a state slot in a packed form of `bytes` bytes, aligned to 64, in host
-   * memory; valid during this run. If no session of the model has the form of this version,
-   * pack(user, to) is called to write it: once for each version, not for each run. Kernels that
-   * name the same packing of a slot share the form. Use this for parameters only: the form of a
-   * slot that every run writes is packed in every run. */
+   * memory; valid during this call and until the work that it enqueues is done, also if the device
+   * records that work. If no session of the model has the form of this version, pack(user, to) is
+   * called to write it: once for each version, not for each run. Kernels that name the same packing
+   * of a slot share the form. Use this for parameters only: the form of a slot that every run
+   * writes is packed in every run, and so is that of an input without a version. Never NULL. */
   msrt_status (*packed_input)(void* packed_context, size_t input, const msrt_packing* packing,
                               size_t bytes, msrt_status (*pack)(void* user, void* to), void* user,
                               const void** out);
@@ -325,7 +327,7 @@ typedef struct msrt_delegate_api {
    * memory, and run returns when the work is done. */
   const char* const* devices;
   size_t device_count;
-  void (*destroy)(void* self); /* when nothing of it is in use any more; may be NULL */
+  void (*destroy)(void* self); /* called when nothing uses the delegate; may be NULL */
   /* Types besides f32 that the delegate computes in, as MSRT_BITs.
    *   MSRT_F16, MSRT_BF16: it gets nodes of these types unchanged. If no delegate lists a type,
    *     its nodes are computed in f32, and all delegates see f32 nodes with Casts around them.
@@ -482,7 +484,7 @@ typedef struct msrt_kernel_desc {
   const msrt_in_place* in_place;
   size_t in_place_count;
   void* user;
-  void (*destroy)(void* user); /* when nothing of it is in use any more; may be NULL */
+  void (*destroy)(void* user); /* called when nothing uses the kernel; may be NULL */
   /* Definition of an op that neither the library nor another kernel defines; NULL for every other
    * op. Without one, models must declare the types of an unknown op's outputs, with every dim. */
   const msrt_op_desc* meaning;

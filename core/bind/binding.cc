@@ -223,18 +223,21 @@ class Binder {
       locate(read.outputs[0], read.slot, read.access == StateAccess::kInPlace);
       skipped_[s] = true;
     }
+    const auto locate_copy = [&](BufferId b, uint32_t slot, bool current) {
+      const auto layout = static_cast<size_t>(program_.buffers[b].state.layout);
+      groups_[b].in_arena = false;
+      out_.locations[b] = {Location::kStateCopy, MemoryOf(b), slot,
+                           2 * layout + (current ? size_t{1} : size_t{0}), nullptr};
+    };
     for (const StateUpdate* u : updates_) {
-      if (u->made < out_.end_step && groups_[u->value].in_arena) locate(u->value, u->slot, true);
+      if (u->made >= out_.end_step || !groups_[u->value].in_arena) continue;
+      if (MemoryOf(u->value) == 0) locate(u->value, u->slot, true);
+      else locate_copy(u->value, u->slot, true);
     }
     for (size_t s = out_.begin_step; s < out_.end_step; ++s) {
       const Step& step = program_.steps[s];
-      if (!step.is_kept || skipped_[s]) continue;
-      const BufferId b = step.outputs[0];
-      const size_t current = step.access == StateAccess::kInPlace ? 1 : 0;
-      const auto layout = static_cast<size_t>(program_.buffers[b].state.layout);
-      groups_[b].in_arena = false;
-      out_.locations[b] = {Location::kStateCopy, MemoryOf(b), step.slot, 2 * layout + current,
-                           nullptr};
+      if (step.is_kept && !skipped_[s])
+        locate_copy(step.outputs[0], step.slot, step.access == StateAccess::kInPlace);
     }
   }
 
@@ -361,13 +364,14 @@ class Binder {
       bound.kind = step.kind;
       bound.queue = step.queue;
       bound.step = static_cast<uint32_t>(s);
-      bound.input_count = static_cast<uint32_t>(step.inputs.size());
-      for (BufferId b : step.inputs) AddView(b, &bound);
-      for (BufferId b : step.outputs) AddView(b, &bound);
-      bound.touches_state =
-          std::any_of(bound.locations.begin(), bound.locations.end(), [](const Location& l) {
-            return l.kind == Location::kState || l.kind == Location::kStateCopy;
-          });
+      // What a device made in the slot's memory there is not touched by the step that writes it.
+      const bool on_device = step.kind == StepKind::kStateWrite && MemoryOf(step.inputs[0]) != 0;
+      if (!on_device) {
+        bound.input_count = static_cast<uint32_t>(step.inputs.size());
+        for (BufferId b : step.inputs) AddView(b, &bound);
+        for (BufferId b : step.outputs) AddView(b, &bound);
+      }
+      bound.touches_state = std::any_of(bound.locations.begin(), bound.locations.end(), IsOfSlot);
       if (step.kind == StepKind::kKernel) {
         bound.kernel = std::make_shared<const BoundKernel>(std::move(kernels_[next_kernel++]));
         const auto workspace = workspaces_.find(static_cast<uint32_t>(s));

@@ -37,6 +37,11 @@ struct Location {
   const std::byte* data = nullptr;  // kConstant
 };
 
+// A value of a state slot. The index is the slot, the lowest bit of the offset says which value.
+inline bool IsOfSlot(const Location& l) {
+  return l.kind == Location::kState || l.kind == Location::kStateCopy;
+}
+
 // A point in a queue that other queues can wait for. Each queue numbers its own.
 struct EventId {
   QueueId queue;
@@ -58,10 +63,11 @@ struct BoundStep {
   QueueId queue = kHostQueue;
   uint32_t step;               // index in the program
   uint32_t slot = 0;           // for state steps
-  bool touches_state = false;  // a kernel that reads or writes slots in place
+  bool touches_state = false;  // reads or writes slots in place, or copies of them
   bool is_kept = false;        // a transfer that runs only if its result is not kept with the slot
   std::shared_ptr<const BoundKernel> kernel;  // pieces share them
-  // Inputs, then outputs; `views[i].data` is filled from `locations[i]` at run time.
+  // Inputs, then outputs; `views[i].data` is filled from `locations[i]` at run time. None for a
+  // kStateWrite of what a device has made in the slot's memory there.
   std::vector<TensorView> views;
   std::vector<Location> locations;
   std::vector<Dims> strides;  // of a piece: of the views that have some

@@ -85,7 +85,7 @@ class WaitPlanner {
         accesses_.push_back({place, ExtentOf(bound.views[i]), place.device, writes});
     }
     // The session keeps the new value of a slot where reads after it find it.
-    if (bound.kind == StepKind::kStateWrite)
+    if (bound.kind == StepKind::kStateWrite && !bound.views.empty())
       accesses_.push_back({{Location::kState, 0, bound.slot, 1, nullptr}, 0, 0, true});
     if (bound.kind == StepKind::kCopyToDevice) Stage(&bound);
   }
@@ -171,18 +171,30 @@ class WaitPlanner {
     }
   }
 
+  // The slot's memory may be made when the step begins, so its address may change; and copies of
+  // slots to the device must not be moved across the step.
+  static bool UpdatesState(const BoundStep& bound) {
+    return bound.kind == StepKind::kStateWrite ||
+           (!bound.is_kept && std::any_of(bound.locations.begin() + bound.input_count,
+                                          bound.locations.end(), IsOfSlot));
+  }
+
+  // Copies of slots that the device keeps run before the recorded steps.
   void FindCapturedQueue() {
     QueueId queue = kHostQueue;
     if (out_.joins_queues) return;
+    bool any = false;
     for (const BoundStep& bound : out_.steps) {
+      if (UpdatesState(bound)) return;
       if (bound.queue == kHostQueue) continue;
-      const bool fits = (queue == kHostQueue || queue == bound.queue) && bound.waits.empty() &&
-                        bound.event < 0 && !bound.is_kept &&
-                        bound.kind != StepKind::kCopyToDevice &&
-                        bound.kind != StepKind::kCopyToHost;
-      if (!fits) return;
+      const bool fits = (queue == kHostQueue || queue == bound.queue) && bound.waits.empty();
+      const bool records = bound.event < 0 && bound.kind != StepKind::kCopyToDevice &&
+                           bound.kind != StepKind::kCopyToHost;
+      if (!fits || !(records || bound.is_kept)) return;
       queue = bound.queue;
+      any = any || !bound.is_kept;
     }
+    if (!any) return;
     if (IsOnDevice(queue) && program_.devices[queue]->captures()) out_.captured_queue = queue;
   }
 

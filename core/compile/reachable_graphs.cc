@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "core/delegate/passed_state.h"
 #include "ops/control.h"
 
 namespace msrt {
@@ -71,6 +72,9 @@ Result<ReachableGraphs> FindReachableGraphs(const CompiledModel& model) {
   ReachableGraphs reachable;
   std::vector<bool> seen(module.graphs.size());
   std::deque<ReachableGraph> queue;
+  const auto passed = module.states.empty()
+                          ? std::vector<std::vector<int64_t>>(module.graphs.size())
+                          : FindPassedSlots(module);
   for (uint32_t entry : module.entries)
     queue.push_back({entry, TypicalDims(module.graphs[entry], model.options), nullptr});
   for (; !queue.empty(); queue.pop_front()) {
@@ -78,7 +82,7 @@ Result<ReachableGraphs> FindReachableGraphs(const CompiledModel& model) {
     if (seen[next.graph]) continue;
     seen[next.graph] = true;
     auto offered = OfferedGraph::Make(module.graphs[next.graph], *model.environment->evaluator,
-                                      next.typical, &module);
+                                      next.typical, &module, passed[next.graph]);
     if (!offered.ok()) return WithGraphName(std::move(offered).status(), module, next.graph);
     next.offered = *std::move(offered);
     reachable.seconds_saved =

@@ -69,10 +69,11 @@ OfferedGraph::OfferedGraph(const Graph& graph, const Evaluator& evaluator)
 Result<std::unique_ptr<OfferedGraph>> OfferedGraph::Make(const Graph& graph,
                                                          const Evaluator& evaluator,
                                                          std::span<const Dims> typical_dims,
-                                                         const Module* module) {
+                                                         const Module* module,
+                                                         std::span<const int64_t> passed) {
   std::unique_ptr<OfferedGraph> offered(new OfferedGraph(graph, evaluator));
   offered->FindTypicalTypes(typical_dims, module);
-  if (module != nullptr) offered->FindState(*module);
+  if (module != nullptr) offered->FindState(*module, passed);
   offered->nodes_.reserve(graph.nodes.size());
   for (size_t n = 0; n < graph.nodes.size(); ++n) offered->AddNode(n);
   offered->MakeApi();
@@ -132,13 +133,29 @@ void OfferedGraph::FindTypicalTypes(std::span<const Dims> typical_dims, const Mo
   }
 }
 
-void OfferedGraph::FindState(const Module& module) {
+void OfferedGraph::FindState(const Module& module, std::span<const int64_t> passed) {
+  for (size_t i = 0; i < passed.size(); ++i) {
+    if (passed[i] < 0) continue;
+    const auto slot = static_cast<uint32_t>(passed[i]);
+    passed_[graph_.inputs[i]] = {slot, module.states[slot].role};
+  }
   for (const Node& node : graph_.nodes) {
     if (node.def == nullptr || node.def->effect != Effect::kState) continue;
     const auto slot = static_cast<uint32_t>(std::get<int64_t>(*node.attrs.Find("slot")));
     if (node.outputs.empty()) written_slots_.insert(slot);
     else state_[node.outputs[0]] = {slot, module.states[slot].role};
+    if (node.outputs.empty() && IsUpdatedInPlace(module.states[slot].role) &&
+        ReadersOf(node.inputs[0]).size() == 1 && !IsOutput(node.inputs[0]))
+      updates_.insert(node.inputs[0]);
   }
+}
+
+bool OfferedGraph::IsParameter(ValueId v) const {
+  for (const auto* slots : {&state_, &passed_}) {
+    const auto slot = slots->find(v);
+    if (slot != slots->end()) return slot->second.second == StateRole::kParameter;
+  }
+  return false;
 }
 
 void OfferedGraph::TakeResults(std::span<const Type> results, size_t n) {
@@ -152,9 +169,11 @@ msrt_value_view OfferedGraph::ValueOf(ValueId v) const {
   msrt_value_view view{};
   view.id = view.state_slot = -1;
   if (v == kNoValue) return view;
-  if (const auto read = state_.find(v); read != state_.end()) {
-    view.state_slot = static_cast<int32_t>(read->second.first);
-    view.state_role = static_cast<msrt_state_role>(read->second.second);
+  for (const auto* slots : {&state_, &passed_}) {
+    const auto slot = slots->find(v);
+    if (slot == slots->end()) continue;
+    view.state_slot = static_cast<int32_t>(slot->second.first);
+    view.state_role = static_cast<msrt_state_role>(slot->second.second);
   }
   const Value& value = graph_.value(v);
   view.id = IndexOf(v);
@@ -254,7 +273,7 @@ std::array<double, kLayoutCount> OfferedGraph::MovedBytes(ValueId v) const {
   const auto read = state_.find(v);
   const bool stays = read != state_.end() && read->second.second != StateRole::kCache &&
                      !written_slots_.contains(read->second.first);
-  return stays ? std::array<double, kLayoutCount>() : TypicalBytes(v);
+  return stays || updates_.contains(v) ? std::array<double, kLayoutCount>() : TypicalBytes(v);
 }
 
 }  // namespace msrt

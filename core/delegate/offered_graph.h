@@ -33,10 +33,12 @@ class OfferedGraph {
  public:
   // The evaluator outlives it. `typical_dims[i]` replaces unknown dims of input i; where that is
   // unknown too, the first dim becomes 1 and others `kTypicalExtent`. `module` (may be null)
-  // contains the graphs that this one calls and the state slots that it reads.
+  // contains the graphs that this one calls and the state slots that it reads. `passed` has the
+  // slots that callers pass to the inputs (FindPassedSlots); it may be empty.
   static Result<std::unique_ptr<OfferedGraph>> Make(const Graph& graph, const Evaluator& evaluator,
                                                     std::span<const Dims> typical_dims,
-                                                    const Module* module = nullptr);
+                                                    const Module* module = nullptr,
+                                                    std::span<const int64_t> passed = {});
   OfferedGraph(const OfferedGraph&) = delete;
   OfferedGraph& operator=(const OfferedGraph&) = delete;
 
@@ -59,6 +61,8 @@ class OfferedGraph {
   void SetModule(const OfferedModule* module) { module_ = module; }
   // The nodes that read a value, ascending, each once.
   const std::vector<uint32_t>& ReadersOf(ValueId value) const { return readers_[IndexOf(value)]; }
+  // Whether the value is that of a slot that has the role of a parameter.
+  bool IsParameter(ValueId value) const;
   bool IsOutput(ValueId value) const { return is_output_[IndexOf(value)]; }
   // Whether the typical shapes of the node's outputs follow from those of its inputs: none is a
   // guess that data may contradict.
@@ -75,7 +79,8 @@ class OfferedGraph {
   // The bytes of a value at its typical shape, by layout; 0 if the shape is not known.
   std::array<double, kLayoutCount> TypicalBytes(ValueId value) const;
   // The same, as far as it is moved in each run: none of a slot that is not a cache and that the
-  // graph does not write, because its copies are kept while it does not change.
+  // graph does not write, because its copies are kept while it does not change, and none of a value
+  // that is only written to a parameter or optimizer state, which may stay where it is made.
   std::array<double, kLayoutCount> MovedBytes(ValueId value) const;
 
   static constexpr int64_t kTypicalExtent = 128;
@@ -83,7 +88,7 @@ class OfferedGraph {
  private:
   OfferedGraph(const Graph& graph, const Evaluator& evaluator);
   void FindTypicalTypes(std::span<const Dims> typical_dims, const Module* module);
-  void FindState(const Module& module);
+  void FindState(const Module& module, std::span<const int64_t> passed);
   void TakeResults(std::span<const Type> results, size_t node);
   void AddNode(size_t n);
   void MakeApi();
@@ -102,8 +107,10 @@ class OfferedGraph {
       size_in_data_;  // by node: the types of its outputs do not follow from those of its inputs
   std::vector<std::vector<uint32_t>> readers_;
   std::vector<bool> is_output_;
-  std::map<ValueId, std::pair<uint32_t, StateRole>> state_;  // slot and role of state reads
+  std::map<ValueId, std::pair<uint32_t, StateRole>> state_;   // slot and role of state reads
+  std::map<ValueId, std::pair<uint32_t, StateRole>> passed_;  // the same of inputs
   std::set<uint32_t> written_slots_;
+  std::set<ValueId> updates_;  // values that nothing reads but writes to slots, in place
   std::vector<CarriedPair> carried_;
   std::vector<std::pair<ValueId, std::string>> homes_;
   const OfferedModule* module_ = nullptr;

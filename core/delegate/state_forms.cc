@@ -7,6 +7,11 @@ std::string_view TextOf(const char* text) { return text == nullptr ? "" : text; 
 
 }  // namespace
 
+StateForm StateForm::Make(const msrt_packing& packing, Block data) {
+  return {std::string(TextOf(packing.kernel)), std::string(TextOf(packing.isa)), packing.block,
+          packing.version, std::move(data)};
+}
+
 bool StateForm::Is(const msrt_packing& packing, size_t bytes) const {
   return version == packing.version && block == packing.block && data.bytes() == bytes &&
          kernel == TextOf(packing.kernel) && isa == TextOf(packing.isa);
@@ -23,9 +28,7 @@ Result<std::shared_ptr<const StateForm>> StateForms::Get(Allocator* allocator, s
   }
   MSRT_ASSIGN_OR_RETURN(Block data, Block::Make(allocator, bytes, "packed state"));
   MSRT_RETURN_IF_ERROR(pack(data.data()));
-  auto made = std::make_shared<const StateForm>(
-      StateForm{std::string(TextOf(packing.kernel)), std::string(TextOf(packing.isa)),
-                packing.block, packing.version, std::move(data)});
+  auto made = std::make_shared<const StateForm>(StateForm::Make(packing, std::move(data)));
   const std::lock_guard lock(mutex_);
   if (auto form = Find(key, packing, bytes); form != nullptr) return form;
   // Forms of versions that no session holds any more.

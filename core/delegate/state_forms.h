@@ -18,6 +18,7 @@ struct StateForm {
   std::string kernel, isa;
   uint32_t block, version;
   Block data;
+  static StateForm Make(const msrt_packing& packing, Block data);
   bool Is(const msrt_packing& packing, size_t bytes) const;
 };
 

@@ -49,7 +49,8 @@ enum class StateAccess : uint8_t {
   kInPlace,  // in place: the current value
 };
 
-// A value that a step makes in the memory of the slot to which it is written later.
+// A value that a step makes in the memory of the slot to which it is written later: on the host, or
+// on the value's device.
 struct StateUpdate {
   uint32_t made;  // the step
   uint32_t slot;

@@ -126,6 +126,8 @@ class AccessPlanner {
         writers_(module.states.size()),
         in_slot_(module.states.size()),
         made_(program->buffers.size(), kNever),
+        producer_(program->buffers.size(), kNever),
+        reads_(program->buffers.size()),
         last_use_(program->buffers.size()),
         is_output_(program->buffers.size()) {}
 
@@ -138,6 +140,9 @@ class AccessPlanner {
     }
     KeepTransfers();
     for (uint32_t s = 0; s < program_.steps.size(); ++s) {
+      if (program_.steps[s].kind == StepKind::kStateWrite) UpdateOnDevice(s);
+    }
+    for (uint32_t s = 0; s < program_.steps.size(); ++s) {
       Step& step = program_.steps[s];
       if (step.kind != StepKind::kStateWrite || !CanMakeInSlot(s, step)) continue;
       const BufferId value = RootOf(step.inputs[0]);
@@ -145,6 +150,7 @@ class AccessPlanner {
       in_slot_[step.slot].push_back(value);
       made_[value] = kNever;  // one slot only
     }
+    DropCopies();
     std::sort(program_.state_updates.begin(), program_.state_updates.end(),
               [](const StateUpdate& a, const StateUpdate& b) { return a.made < b.made; });
     ListSlots();
@@ -160,14 +166,20 @@ class AccessPlanner {
   void Visit(uint32_t s) {
     Step& step = program_.steps[s];
     for (const BufferId b : step.inputs) {
-      if (b != kNoBuffer) last_use_[RootOf(b)] = s;
+      if (b == kNoBuffer) continue;
+      last_use_[RootOf(b)] = s;
+      ++reads_[RootOf(b)];
     }
     for (const BufferId b : step.outputs) {
       if (b == kNoBuffer) continue;
+      producer_[b] = s;
       last_use_[RootOf(b)] = s;
+      const TensorState state = program_.buffers[b].state;
       const bool computes = step.kind == StepKind::kKernel || step.kind == StepKind::kConvert;
-      if (computes && step.queue == kHostQueue && program_.buffers[b].state == kHostPlain)
-        made_[b] = s;
+      const bool on_host = computes && step.queue == kHostQueue && state == kHostPlain;
+      const bool on_device =
+          step.kind == StepKind::kKernel && IsOnDevice(step.queue) && state.device == step.queue;
+      if (on_host || on_device) made_[b] = s;
     }
     if (IsState(step)) {
       step.slot = static_cast<uint32_t>(SlotOf(program_.graph->nodes[step.node]));
@@ -233,20 +245,64 @@ class AccessPlanner {
     }
   }
 
-  // Whether the value can be made in the slot's memory by its producer.
+  // If a device's kernel makes the value that the step writes, and nothing but the step reads it on
+  // the host, the value is made in the slot's memory on the device instead of being copied.
+  void UpdateOnDevice(uint32_t s) {
+    Step& write = program_.steps[s];
+    const BufferId copied = write.inputs[0];
+    const uint32_t copy = producer_[copied];
+    if (copy == kNever || program_.steps[copy].kind != StepKind::kCopyToHost ||
+        RootOf(copied) != copied || reads_[copied] != 1 || is_output_[copied])
+      return;
+    const BufferId value = program_.steps[copy].inputs[0];
+    const Type& type = program_.graph->value(program_.buffers[value].value).type;
+    const Type& slot = module_.states[write.slot].type;
+    // Sizes that a run decides may need other memory.
+    if (RootOf(value) != value || !type.concrete() || !slot.concrete() || type.dims != slot.dims)
+      return;
+    last_use_[value] = std::max(last_use_[value], s);
+    if (!CanMakeInSlot(s, write.slot, value)) return;
+    write.inputs[0] = value;
+    program_.state_updates.push_back({made_[value], write.slot, value});
+    in_slot_[write.slot].push_back(value);
+    made_[value] = kNever;  // one slot only
+    dropped_.push_back(copy);
+  }
+
+  void DropCopies() {
+    if (dropped_.empty()) return;
+    std::sort(dropped_.begin(), dropped_.end());
+    for (StateUpdate& u : program_.state_updates) {
+      const auto before = std::lower_bound(dropped_.begin(), dropped_.end(), u.made);
+      u.made -= static_cast<uint32_t>(before - dropped_.begin());
+    }
+    std::vector<Step> kept;
+    kept.reserve(program_.steps.size() - dropped_.size());
+    for (uint32_t s = 0; s < program_.steps.size(); ++s) {
+      if (!std::binary_search(dropped_.begin(), dropped_.end(), s))
+        kept.push_back(std::move(program_.steps[s]));
+    }
+    program_.steps = std::move(kept);
+  }
+
   bool CanMakeInSlot(uint32_t write, const Step& step) const {
-    if (!IsUpdatedInPlace(module_.states[step.slot].role)) return false;
     const BufferId value = RootOf(step.inputs[0]);
+    return program_.buffers[value].state == kHostPlain && CanMakeInSlot(write, step.slot, value);
+  }
+
+  // Whether the value can be made in the slot's memory by its producer.
+  bool CanMakeInSlot(uint32_t write, size_t slot, BufferId value) const {
+    if (!IsUpdatedInPlace(module_.states[slot].role)) return false;
     const uint32_t made = made_[value];
     if (made == kNever || is_output_[value]) return false;
-    return !AnyIn(readers_[step.slot], made, write) && !AnyIn(writers_[step.slot], made, write) &&
-           !AnyIn(writers_[step.slot], write + 1, last_use_[value] + 1) &&
-           OldValueIsDead(made, value, step.slot);
+    return !AnyIn(readers_[slot], made, write) && !AnyIn(writers_[slot], made, write) &&
+           !AnyIn(writers_[slot], write + 1, last_use_[value] + 1) &&
+           OldValueIsDead(made, value, slot);
   }
 
   // Whether no value in the slot's memory, read in place or made there, is used while `value` is
   // made or later, except as the input that the producer may overwrite.
-  bool OldValueIsDead(uint32_t made, BufferId value, uint32_t slot) const {
+  bool OldValueIsDead(uint32_t made, BufferId value, size_t slot) const {
     const auto is_dead = [&](BufferId old) {
       return last_use_[old] < made ||
              (last_use_[old] == made && MayOverwrite(program_.steps[made], old, value));
@@ -289,8 +345,12 @@ class AccessPlanner {
   std::vector<std::vector<uint32_t>> readers_, writers_;
   // By slot: values of state_updates so far, and results of kept transfers.
   std::vector<std::vector<BufferId>> in_slot_;
-  std::vector<uint32_t> calls_;     // steps that may touch every slot
-  std::vector<uint32_t> made_;      // by buffer: the host's kernel that makes it, or kNever
+  std::vector<uint32_t> calls_;  // steps that may touch every slot
+  // By buffer: the host's step, or the kernel on its own device, that makes it, or kNever.
+  std::vector<uint32_t> made_;
+  std::vector<uint32_t> producer_;  // by buffer: the step, or kNever
+  std::vector<uint32_t> reads_;     // by root buffer: how often steps read it
+  std::vector<uint32_t> dropped_;   // copies to the host that are no longer needed
   std::vector<uint32_t> last_use_;  // by root buffer
   std::vector<char> is_output_;     // by root buffer
 };

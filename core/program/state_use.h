@@ -51,9 +51,11 @@ class StateUse {
 // which values are made in a slot's memory (Program::state_updates), and lists the slots
 // (Program::state_slots). A read is in place if nothing can overwrite the value while it is used; a
 // written value is made in the slot's memory if the role allows it and nothing needs the old value
-// from then on. The value of a slot that is not a cache is moved to a device or into a layout once,
-// not in each run: the transfers are kept (Step::is_kept) unless the slot may be written while
-// their results are used. Linear in the steps and in the slots that they may touch.
+// from then on: on the host, or on the device whose kernel makes it, where it then stays (the copy
+// to the host is dropped from the program). The value of a slot that is not a cache is moved to a
+// device or into a layout once, not in each run: the transfers are kept (Step::is_kept) unless the
+// slot may be written while their results are used. Linear in the steps and in the slots that they
+// may touch.
 void PlanStateAccess(const Module& module, const StateUse& use, uint32_t graph, Program* program);
 
 }  // namespace msrt

@@ -11,6 +11,8 @@ constexpr uint32_t kJoinEvent = 0;  // events of steps follow
 // Cancellation takes effect when enqueued work is done, so the host does not enqueue without end;
 // a deadline is to be noticed soon.
 constexpr size_t kMaxSegmentsAhead = 2048, kMaxSegmentsAheadOfDeadline = 32;
+// Forms of values that each iteration of a loop overwrites are held until the device has read them.
+constexpr size_t kMaxFormBytes = size_t{64} << 20;
 
 }  // namespace
 
@@ -126,6 +128,7 @@ Status DeviceQueue::Synchronize() {
   busy_ = false;
   staged_bytes_ = 0;
   segments_ = 0;
+  form_bytes_ = 0;
   held_.clear();
   retired_.clear();
   return status;
@@ -136,7 +139,8 @@ Status DeviceQueue::EndSegment(const std::shared_ptr<const Binding>& binding) {
   Hold(binding);
   const size_t limit =
       context_.options.deadline_nanos == 0 ? kMaxSegmentsAhead : kMaxSegmentsAheadOfDeadline;
-  return ++segments_ < limit ? OkStatus() : Synchronize();
+  const bool ahead = ++segments_ >= limit || form_bytes_ > kMaxFormBytes;
+  return ahead ? Synchronize() : OkStatus();
 }
 
 Status DeviceQueue::Ensure(DeviceBlock* block, size_t bytes, std::string_view what) {

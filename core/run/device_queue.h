@@ -53,6 +53,11 @@ class DeviceQueue {
   // the host from running too far ahead.
   Status EndSegment(const std::shared_ptr<const Binding>& binding);
 
+  // Holds a packed form that enqueued work reads. Call CountForms with the bytes of all such forms:
+  // beyond a limit, EndSegment waits until the work is done.
+  void HoldForm(std::shared_ptr<const void> form) { Hold(std::move(form)); }
+  void CountForms(size_t bytes) { form_bytes_ += bytes; }
+
   // Grows the block to at least `bytes`; its contents are lost if it grows. Work in the queue may
   // still use the old memory: it is freed at the next Synchronize.
   Status Ensure(DeviceBlock* block, size_t bytes, std::string_view what);
@@ -85,6 +90,7 @@ class DeviceQueue {
   std::vector<std::shared_ptr<const void>> held_;            // until the next Synchronize
   std::vector<std::shared_ptr<const DeviceBlock>> retired_;  // the same; replaced by larger ones
   size_t segments_ = 0;                                      // since the last Synchronize
+  size_t form_bytes_ = 0;                                    // the same
   bool busy_ = false;  // work may have been enqueued since the last Synchronize
 };
 

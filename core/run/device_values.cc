@@ -21,6 +21,13 @@ Status DeviceValues::JoinReads() {
   return queues_.Synchronize();
 }
 
+Status DeviceValues::FetchState(size_t slot) const {
+  return context_.states.Fetch(slot, [&](const Device& device) {
+    DeviceQueue* const queue = queues_.Find(&device);
+    return queue == nullptr ? OkStatus() : queue->Synchronize();
+  });
+}
+
 Status DeviceValues::MoveInput(Frame* frame, size_t i) {
   const Program& program = frame->program();
   const ValueId v = frame->graph_of().inputs[i];

@@ -19,6 +19,8 @@ class DeviceValues {
   Result<DeviceQueue*> QueueOf(Frame* frame, uint16_t device, size_t event_count = 0);
   // Waits until devices have read the stable inputs of calls; see Frame::stable_from.
   Status JoinReads();
+  // Copies the value of a slot to the host if it is only on a device.
+  Status FetchState(size_t slot) const;
   // Moves input i of the frame to where its program expects it. Requires that it is elsewhere.
   Status MoveInput(Frame* frame, size_t i);
   // Makes room for a tensor on a device: the caller's if it is bound there, else the cell's own.

@@ -168,6 +168,7 @@ Status Executor::Loop() {
     if (frame->segment().binding->end_step != frame->program().steps.size()) {
       if (frame->program().steps[frame->segment().binding->end_step].kind == StepKind::kControl) {
         BeginRecord(frame);
+        MSRT_RETURN_IF_ERROR(FetchInputs(frame));
         MSRT_ASSIGN_OR_RETURN(done, control_.Begin(frame));
       }
     } else {
@@ -182,6 +183,17 @@ Status Executor::Loop() {
     EndRecord(frame);
     MSRT_RETURN_IF_ERROR(segments_.BindNext(frame));
   }
+}
+
+// Values of slots that a control step reads, if they are only on a device.
+Status Executor::FetchInputs(Frame* frame) {
+  if (!context_.states.AnyOnDevice()) return OkStatus();
+  const Binding& binding = *frame->segment().binding;
+  for (const BufferId b : frame->program().steps[binding.end_step].inputs) {
+    if (b != kNoBuffer && binding.locations[b].kind == Location::kState)
+      MSRT_RETURN_IF_ERROR(values_.FetchState(binding.locations[b].index));
+  }
+  return OkStatus();
 }
 
 // Results of the run that are bound to memory where the program does not make them.

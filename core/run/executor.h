@@ -48,6 +48,7 @@ class Executor {
   void AbortRanks(const Status& status);
   void RecordFailure(const Status& status);
   Status NameFrames(Status status) const;
+  Status FetchInputs(Frame* frame);
   Status DeliverBound(Frame* frame);
   // Waits for all queues. Returns the first failure.
   Status Synchronize();

@@ -19,10 +19,10 @@ struct DataRead {
   std::vector<std::byte> bytes;
 };
 
-// The device steps of a segment as the device recorded them, by the addresses that they use: a loop
-// alternates between two sets.
+// The device steps of a segment as the device recorded them, by the addresses that they use and the
+// versions of the slots that they read: a loop alternates between two sets.
 struct Replay {
-  std::vector<const void*> addresses;
+  std::vector<uint64_t> key;
   std::shared_ptr<const Recording> recording;  // null: has run once so far
 };
 struct Replays {
@@ -81,6 +81,7 @@ struct Frame {
   uint32_t depth = 0;              // the segment in progress
   size_t profiled = kNotProfiled;  // the control step in progress, in the run's profile
   std::vector<RunValue> inputs;
+  bool passes_slots = false;      // some of the inputs are values of state slots, in place
   size_t stable_from = SIZE_MAX;  // inputs from here on stay unchanged until the caller's step ends
   std::vector<ResultCell*> outputs;  // where the caller wants them
   std::vector<ResultCell> held;      // results of control steps, lists, functions: see Buffer::held

@@ -1,11 +1,14 @@
 #include "core/run/measure.h"
 
 #include <algorithm>
+#include <deque>
 #include <random>
 
 #include "core/base/checked_math.h"
 #include "core/base/half.h"
+#include "core/delegate/state_forms.h"
 #include "core/run/convert.h"
+#include "core/run/packed_inputs.h"
 
 namespace msrt {
 namespace {
@@ -62,6 +65,29 @@ struct GrowingScratch {
     scratch.block = *std::move(grown);
     return scratch.block.data();
   }
+};
+
+// Forms are packed once and kept, as those of a parameter are.
+class MeasuredForms final : public PackedInputs {
+ public:
+  MeasuredForms(Allocator* allocator, size_t input_count)
+      : allocator_(allocator), forms_(input_count) {}
+
+ private:
+  Result<const void*> Get(size_t input, const msrt_packing& packing, size_t bytes,
+                          Pack pack) override {
+    if (input >= forms_.size()) return InvalidArgument("packed_input: there is no input ", input);
+    for (const StateForm& form : forms_[input]) {
+      if (form.Is(packing, bytes)) return static_cast<const void*>(form.data.data());
+    }
+    MSRT_ASSIGN_OR_RETURN(Block data, Block::Make(allocator_, bytes, "a packed form"));
+    MSRT_RETURN_IF_ERROR(pack(data.data()));
+    forms_[input].push_back(StateForm::Make(packing, std::move(data)));
+    return static_cast<const void*>(forms_[input].back().data.data());
+  }
+
+  Allocator* const allocator_;
+  std::vector<std::deque<StateForm>> forms_;  // by input; references stay valid
 };
 
 // One candidate with memory for everything that it reads and writes.
@@ -205,6 +231,11 @@ class Trial {
     return OkStatus();
   }
 
+  bool HasParameters() const {
+    return std::any_of(border_.inputs.begin(), border_.inputs.end(),
+                       [&](ValueId v) { return v != kNoValue && placed_.IsParameter(v); });
+  }
+
   Result<double> Repeat(const BoundKernel& bound) {
     GrowingScratch growing{allocator_, {}};
     const msrt_scratch scratch{&growing, GrowingScratch::Get};
@@ -221,12 +252,19 @@ class Trial {
       MSRT_ASSIGN_OR_RETURN(args.workspace,
                             device() != nullptr ? DeviceMemory(bytes) : HostMemory(bytes));
     }
+    MeasuredForms forms(allocator_, inputs_.size());
+    forms.AddTo(&args);
+    // Parameters are packed once for many runs, so the run that packs does not count.
+    const auto run_once = [&]() -> Status {
+      MSRT_RETURN_IF_ERROR(bound.Run(args));
+      return Synchronize();
+    };
+    if (HasParameters()) MSRT_RETURN_IF_ERROR(run_once());
     double least = CostTable::kMaxSeconds;
     const StopWatch all;
     for (int run = 0; run < kMaxRuns; ++run) {
       const StopWatch one;
-      MSRT_RETURN_IF_ERROR(bound.Run(args));
-      MSRT_RETURN_IF_ERROR(Synchronize());
+      MSRT_RETURN_IF_ERROR(run_once());
       const double seconds = one.Millis() * 1e-3;
       least = std::min(least, std::max(seconds, 1e-9));
       if (seconds > kLongRun || (run + 1 >= kMinRuns && all.Millis() * 1e-3 > kSecondsEach)) break;

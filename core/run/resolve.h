@@ -30,9 +30,9 @@ inline void* Resolve(const Frame& frame, const StateStore& states, const Locatio
     case Location::kState:
       return states.Memory(place.index, place.offset != 0);
     case Location::kStateCopy: {
-      const StateCopy* copy = states.FindCopy(place.index, place.offset % 2 != 0,
-                                              frame.program().devices[place.device].get(),
-                                              static_cast<Layout>(place.offset / 2));
+      const auto copy = states.FindCopy(place.index, place.offset % 2 != 0,
+                                        frame.program().devices[place.device].get(),
+                                        static_cast<Layout>(place.offset / 2));
       return copy == nullptr ? nullptr : copy->data();
     }
     case Location::kHeld:

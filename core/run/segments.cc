@@ -156,8 +156,9 @@ Status Segments::SetOwnBinding(BoundSegment* segment, std::shared_ptr<const Bind
 }
 
 Status Segments::Read(Frame* frame, BufferId b, void* to, size_t bytes) {
-  const void* from =
-      Resolve(*frame, context_.states, frame->segment().binding->locations[b], frame->depth);
+  const Location& place = frame->segment().binding->locations[b];
+  if (place.kind == Location::kState) MSRT_RETURN_IF_ERROR(values_.FetchState(place.index));
+  const void* from = Resolve(*frame, context_.states, place, frame->depth);
   const uint16_t device = frame->program().buffers[b].state.device;
   if (device == 0) {
     std::memcpy(to, from, bytes);

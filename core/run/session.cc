@@ -312,7 +312,8 @@ Result<TensorView> Session::State(size_t slot) const {
 
 Status Session::ReadState(size_t slot, FunctionRef<Status(const TensorView&)> read) const {
   MSRT_ASSIGN_OR_RETURN(const StateLock::Hold hold, impl_->LockSlot(slot, false));
-  return read(impl_->states_.Committed(slot));
+  MSRT_ASSIGN_OR_RETURN(const TensorView value, impl_->states_.Committed(slot));
+  return read(value);
 }
 
 Status Session::WriteState(size_t slot, const TensorView& data) {

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "core/run/convert.h"
+
 namespace msrt {
 namespace {
 
@@ -42,11 +44,13 @@ void StateStore::SetInitial(size_t slot) {
   group.budget.Release(&value.block);
   value.type = type;
   value.data = initial.bytes.data();
-  Renew(&value, kInitialVersion);
+  Renew(&group, &value, kInitialVersion);
   retired_.clear();  // no run is in progress
 }
 
-void StateStore::Renew(StateValue* value, uint64_t version) {
+void StateStore::Renew(StateGroup* group, StateValue* value, uint64_t version) {
+  if (value->only != nullptr) --group->on_device_count;
+  value->only.reset();
   value->version = version;
   value->forms.clear();
   retired_.insert(retired_.end(), value->copies.begin(), value->copies.end());
@@ -82,7 +86,8 @@ Status StateStore::CopyFrom(const StateStore& other) {
     if (from.committed.version == kInitialVersion) {
       Reset(s);
     } else {
-      MSRT_RETURN_IF_ERROR(Write(s, other.Committed(s)));
+      MSRT_ASSIGN_OR_RETURN(const TensorView value, other.Committed(s));
+      MSRT_RETURN_IF_ERROR(Write(s, value));
       At(s).committed.version = from.committed.version;
     }
     if (!from.mixed) continue;
@@ -112,8 +117,82 @@ Status StateStore::BeginUpdate(size_t slot) {
     value.data = value.block.data();
   }
   updated_ = true;
-  Renew(&value, NextVersion());
+  Renew(&group, &value, NextVersion());
   return OkStatus();
+}
+
+void StateStore::BeginUpdateOn(size_t slot, std::shared_ptr<const StateCopy> memory) {
+  StateValue& value = shared_->slots[slot].committed;
+  updated_ = true;
+  std::erase(value.copies, memory);
+  Renew(shared_.get(), &value, NextVersion());
+  value.copies.push_back(memory);
+  value.only = std::move(memory);
+  ++shared_->on_device_count;
+}
+
+// The step may have packed the old value under the version that it had in BeginUpdateOn.
+void StateStore::EndUpdateOn(size_t slot) {
+  StateValue& value = shared_->slots[slot].committed;
+  value.version = NextVersion();
+  value.forms.clear();
+}
+
+Result<TensorView> StateStore::Committed(size_t slot) const {
+  MSRT_RETURN_IF_ERROR(Fetch(slot, [](const Device&) { return OkStatus(); }));  // between runs
+  return ViewOf(At(slot).committed);
+}
+
+Status StateStore::Fetch(size_t slot, FunctionRef<Status(const Device&)> join) const {
+  StateGroup& group = *shared_;
+  if (!IsUpdatedInPlace(roles_[slot]) || !AnyOnDevice()) return OkStatus();
+  const std::lock_guard making(group.making_copy);
+  StateValue& value = group.slots[slot].committed;
+  if (value.only == nullptr) return OkStatus();
+  const StateCopy& from = *value.only;
+  const auto describe = [&](Status status) {
+    return std::move(status).Within(StrCat("state '", model_.module.states[slot].name,
+                                           "', whose value is on ", from.device->name()));
+  };
+  if (Status joined = join(*from.device); !joined.ok()) return describe(std::move(joined));
+  // Another session may read the size of the block meanwhile, so that is changed under the lock.
+  const size_t bytes = value.type.bytes();
+  const bool fits = value.block.data() != nullptr && value.block.bytes() >= bytes;
+  Block larger;
+  Status status = fits ? OkStatus() : group.budget.Ensure(&larger, bytes, "state");
+  if (status.ok()) status = Download(from, value.type, (fits ? value.block : larger).data());
+  if (!status.ok()) {
+    group.budget.Release(&larger);
+    return describe(std::move(status));
+  }
+  const std::lock_guard lock(group.forms_mutex);
+  if (!fits) {
+    std::swap(value.block, larger);
+    group.budget.Release(&larger);
+  }
+  value.data = value.block.data();
+  value.only.reset();
+  --group.on_device_count;
+  return OkStatus();
+}
+
+Status StateStore::Download(const StateCopy& from, const Type& type, std::byte* to) const {
+  const Environment& env = *model_.environment;
+  const Host host(CallbackServices{env.allocator, env.log});
+  const size_t bytes = BytesIn(from.layout, type.dtype, type.dims);
+  Block laid_out;
+  std::byte* copied = to;
+  if (from.layout != Layout::kPlain) {
+    MSRT_ASSIGN_OR_RETURN(laid_out, Block::Make(env.allocator, bytes, "state"));
+    copied = laid_out.data();
+  }
+  MSRT_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, from.device->MakeStream(host));
+  const Status enqueued = stream->CopyToHost(host, copied, from.data(), bytes);
+  MSRT_RETURN_IF_ERROR(stream->Synchronize(host));
+  MSRT_RETURN_IF_ERROR(enqueued);
+  if (from.layout == Layout::kPlain) return OkStatus();
+  return ConvertLayout({type.dtype, type.dims, from.layout, copied},
+                       {type.dtype, type.dims, Layout::kPlain, to}, *env.parallel);
 }
 
 Status StateStore::WriteInRun(size_t slot, const TensorView& data) {
@@ -155,7 +234,7 @@ Status StateStore::StoreBeside(size_t slot, const TensorView& data) {
     MSRT_RETURN_IF_ERROR(Store(slot, &fresh, data));
     std::swap(s.committed, fresh);
     group.budget.Release(&fresh.block);
-    Renew(&fresh, fresh.version);
+    Renew(&group, &fresh, fresh.version);
   }
   if (!SameType(before, s.committed.type)) ++group.type_changes;
   return OkStatus();
@@ -168,41 +247,39 @@ Status StateStore::Store(size_t slot, StateValue* value, const TensorView& data)
     std::memmove(value->block.data(), data.data, type.bytes());
   value->data = value->block.data();
   value->type = type;
-  Renew(value, NextVersion());
+  Renew(&GroupOf(slot), value, NextVersion());
   return OkStatus();
 }
 
-Result<const void*> StateStore::Packed(size_t slot, bool current, const msrt_packing& packing,
-                                       size_t bytes, FunctionRef<Status(std::byte*)> pack) {
+Result<std::shared_ptr<const StateForm>> StateStore::Packed(size_t slot, bool current,
+                                                            const msrt_packing& packing,
+                                                            size_t bytes,
+                                                            FunctionRef<Status(std::byte*)> pack) {
   StateGroup& group = GroupOf(slot);
   auto& value = const_cast<StateValue&>(Value(slot, current));
   {
     const std::lock_guard lock(group.forms_mutex);
     for (const auto& form : value.forms) {
-      if (form->Is(packing, bytes)) return static_cast<const void*>(form->data.data());
+      if (form->Is(packing, bytes)) return form;
     }
   }
   MSRT_ASSIGN_OR_RETURN(std::shared_ptr<const StateForm> form,
                         model_.state_forms->Get(model_.environment->allocator, slot, value.version,
-                                                packing, bytes, pack));
+                                                packing, bytes, [&](std::byte* to) {
+                                                  CountPacking(packing, &PackCount::parameters,
+                                                               bytes);
+                                                  return pack(to);
+                                                }));
   const std::lock_guard lock(group.forms_mutex);
   value.forms.push_back(form);
-  return static_cast<const void*>(form->data.data());
+  return form;
 }
 
-Result<const void*> StateStore::PackedCopy(size_t bytes, FunctionRef<Status(std::byte*)> pack) {
-  Block block;
-  MSRT_RETURN_IF_ERROR(own_.budget.Ensure(&block, bytes, "packed state"));
-  copies_.push_back(std::move(block));
-  MSRT_RETURN_IF_ERROR(pack(copies_.back().data()));
-  return static_cast<const void*>(copies_.back().data());
-}
-
-const StateCopy* StateStore::FindCopy(size_t slot, bool current, const Device* device,
-                                      Layout layout) const {
+std::shared_ptr<const StateCopy> StateStore::FindCopy(size_t slot, bool current,
+                                                      const Device* device, Layout layout) const {
   const std::lock_guard lock(GroupOf(slot).forms_mutex);
   for (const auto& copy : Value(slot, current).copies) {
-    if (copy->device == device && copy->layout == layout) return copy.get();
+    if (copy->device == device && copy->layout == layout) return copy;
   }
   return nullptr;
 }
@@ -213,8 +290,6 @@ void StateStore::AddCopy(size_t slot, bool current, std::shared_ptr<const StateC
 }
 
 bool StateStore::Finish(bool succeeded, uint32_t graph) {
-  for (Block& copy : copies_) own_.budget.Release(&copy);
-  copies_.clear();
   for (const size_t s : written_) {
     StateGroup::Slot& slot = At(s);
     if (succeeded) std::swap(slot.committed, slot.pending);
@@ -247,8 +322,9 @@ void StateStore::Trim() {
 size_t StateStore::bytes() const {
   size_t bytes = 0;
   for (size_t s = 0; s < count(); ++s) {
-    if (made_shared_ || !IsShareable(roles_[s]))
-      bytes += At(s).committed.block.bytes() + At(s).pending.block.bytes();
+    if (!made_shared_ && IsShareable(roles_[s])) continue;
+    const std::lock_guard lock(GroupOf(s).forms_mutex);
+    bytes += At(s).committed.block.bytes() + At(s).pending.block.bytes();
   }
   return bytes;
 }

@@ -5,6 +5,10 @@
 // run that fails after its first such write leaves a mixture, and the slots that it may write must
 // be written or reset before the next run.
 //
+// A parameter or optimizer state that a device's kernel updates lives on that device, in the layout
+// of the kernel: later steps read and write it there, and the host's value is fetched only when it
+// is needed (Fetch). If the device fails, the value is lost with it.
+//
 // Sessions may share all slots but caches (SharedState). The lock is taken by the session: for
 // writing around runs that may write shared slots, for reading around all others.
 #pragma once
@@ -40,6 +44,9 @@ struct StateValue {
   uint64_t version = 0;
   std::vector<std::shared_ptr<const StateForm>> forms;   // of this version
   std::vector<std::shared_ptr<const StateCopy>> copies;  // the same
+  // One of the copies, on a device, which alone has the value: `data` is out of date. Null: `data`
+  // has the value.
+  std::shared_ptr<const StateCopy> only;
 };
 
 // Slots with one budget and one lifetime.
@@ -57,7 +64,8 @@ struct StateGroup {
   // without the lock.
   std::atomic<uint64_t> type_changes{1};
   size_t mixed_count = 0;
-  // Guards StateValue::forms and copies: several runs may read at once.
+  std::atomic<size_t> on_device_count{0};  // slots whose value is only on a device
+  // Guards StateValue::forms and copies, and what Fetch changes: several runs may read at once.
   mutable std::mutex forms_mutex;
   std::mutex making_copy;  // held while a copy is made, so that only one run makes it
 };
@@ -79,7 +87,7 @@ class StateStore {
   // Between runs.
   Status Write(size_t slot, const TensorView& data);
   void Reset(size_t slot);
-  TensorView Committed(size_t slot) const { return ViewOf(At(slot).committed); }
+  Result<TensorView> Committed(size_t slot) const;
   // Copies all values of another store of the same model. On an error, some are copied.
   Status CopyFrom(const StateStore& other);
   // An error if a failed run left a mixture.
@@ -97,16 +105,29 @@ class StateStore {
   uint64_t Version(size_t slot, bool current) const { return Value(slot, current).version; }
   // Call before a step that makes a new value in the slot's memory: it may move that memory.
   Status BeginUpdate(size_t slot);
+  // The same for a step of a device: `memory` is there, and is the copy that FindCopy finds if
+  // there is one. The slot's value is in it from now on.
+  void BeginUpdateOn(size_t slot, std::shared_ptr<const StateCopy> memory);
+  // Call when that step has been enqueued: readers from now on see the new value.
+  void EndUpdateOn(size_t slot);
+  // Whether Fetch may have something to do.
+  bool AnyOnDevice() const { return shared_->on_device_count.load() != 0; }
+  // Copies the value to the host if it is only on a device. `join` waits for work on that device
+  // that this session has enqueued.
+  Status Fetch(size_t slot, FunctionRef<Status(const Device&)> join) const;
   // Makes `data` the current value; nothing is copied if it is in the slot's memory.
   Status WriteInRun(size_t slot, const TensorView& data);
-  // Returns the value in a packed form, valid until the value changes.
-  Result<const void*> Packed(size_t slot, bool current, const msrt_packing& packing, size_t bytes,
-                             FunctionRef<Status(std::byte*)> pack);
-  // The same for a copy of a value that was overwritten since: valid until the run ends.
-  Result<const void*> PackedCopy(size_t bytes, FunctionRef<Status(std::byte*)> pack);
+  // Returns the value in a packed form, which the slot holds until the value changes.
+  Result<std::shared_ptr<const StateForm>> Packed(size_t slot, bool current,
+                                                  const msrt_packing& packing, size_t bytes,
+                                                  FunctionRef<Status(std::byte*)> pack);
+  void CountPacking(const msrt_packing& packing, size_t PackCount::*kind, size_t bytes) const {
+    model_.packings->Add(packing.kernel, kind, bytes);
+  }
   // Returns the value on a device (null: the host) in a layout, valid until the run ends; null if
   // there is no such copy of the value.
-  const StateCopy* FindCopy(size_t slot, bool current, const Device* device, Layout layout) const;
+  std::shared_ptr<const StateCopy> FindCopy(size_t slot, bool current, const Device* device,
+                                            Layout layout) const;
   // Hold this while a copy is made, and look for it once more before.
   std::unique_lock<std::mutex> LockCopies(size_t slot) {
     return std::unique_lock(GroupOf(slot).making_copy);
@@ -139,8 +160,10 @@ class StateStore {
   }
   const StateValue& Current(size_t slot) const { return Value(slot, true); }
   void SetInitial(size_t slot);
-  // The value has changed: gives it a new version. Queues may still read copies of the old one.
-  void Renew(StateValue* value, uint64_t version);
+  // The value has changed, in the memory of the host: gives it a new version. Queues may still read
+  // copies of the old one.
+  void Renew(StateGroup* group, StateValue* value, uint64_t version);
+  Status Download(const StateCopy& from, const Type& type, std::byte* to) const;
   void ClearMixed(size_t slot);
   Status Store(size_t slot, StateValue* value, const TensorView& data);
   Status StoreBeside(size_t slot, const TensorView& data);
@@ -152,7 +175,6 @@ class StateStore {
   bool made_shared_ = false;     // this store made `shared_`, and counts its memory
   std::vector<size_t> written_;  // slots that the run in progress wrote beside their values
   bool updated_ = false;         // the run in progress has begun to write in place
-  std::vector<Block> copies_;    // of PackedCopy
   std::vector<std::shared_ptr<const StateCopy>> retired_;  // until the run ends
 };
 

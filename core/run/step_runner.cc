@@ -5,7 +5,6 @@
 #include "core/run/exchange.h"
 #include "core/run/resolve.h"
 #include "core/run/results.h"
-#include "core/run/state_inputs.h"
 
 namespace msrt {
 
@@ -21,7 +20,7 @@ Status StepRunner::RunSegment(Frame* frame) {
   if (!binding.is_piece) MSRT_RETURN_IF_ERROR(AllocateOutputs(frame, binding));
   if (pointers_.size() < binding.max_views) pointers_.resize(binding.max_views);
   if (!alone) return RunOnQueues(frame, binding);
-  return RunSteps(frame, binding, [](QueueId) { return true; });
+  return RunSteps(frame, binding, [](const BoundStep&) { return true; });
 }
 
 // Makes the queues, events and arenas that the binding needs.
@@ -44,7 +43,7 @@ Status StepRunner::RunOnQueues(Frame* frame, const Binding& binding) {
   if (capture) {
     MSRT_RETURN_IF_ERROR(RunCaptured(frame, binding));
   } else {
-    MSRT_RETURN_IF_ERROR(RunSteps(frame, binding, [](QueueId) { return true; }));
+    MSRT_RETURN_IF_ERROR(RunSteps(frame, binding, [](const BoundStep&) { return true; }));
   }
   if (binding.joins_queues) MSRT_RETURN_IF_ERROR(JoinQueues(frame));
   return EndOnQueues(frame, binding);
@@ -73,20 +72,32 @@ Status StepRunner::EndOnQueues(Frame* frame, const Binding& binding) {
   return OkStatus();
 }
 
-// The host's steps and those of the device do not depend on each other.
+// The host's steps and those of the device do not depend on each other. Values of slots that are
+// kept on the device are moved there first: mostly they are there already.
 Status StepRunner::RunCaptured(Frame* frame, const Binding& binding) {
   const QueueId queue = binding.captured_queue;
-  addresses_.clear();
+  const auto is_kept = [](const BoundStep& s) { return s.is_kept; };
+  const auto is_captured = [&](const BoundStep& s) { return s.queue == queue && !s.is_kept; };
+  MSRT_RETURN_IF_ERROR(RunSteps(frame, binding, is_kept));
+  replay_key_.clear();
+  const auto add_address = [&](const Location& place) {
+    const void* const address = Resolve(*frame, context_.states, place, frame->depth);
+    replay_key_.push_back(reinterpret_cast<uintptr_t>(address));
+  };
   for (const BoundStep& step : binding.steps) {
-    if (step.queue != queue) continue;
-    for (const Location& place : step.locations)
-      addresses_.push_back(Resolve(*frame, context_.states, place, frame->depth));
-    addresses_.push_back(Resolve(*frame, context_.states, step.workspace, frame->depth));
+    if (!is_captured(step)) continue;
+    for (size_t i = 0; i < step.locations.size(); ++i) {
+      const Location& place = step.locations[i];
+      add_address(place);
+      if (i < step.input_count && IsOfSlot(place))
+        replay_key_.push_back(context_.states.Version(place.index, place.offset % 2 != 0));
+    }
+    add_address(step.workspace);
   }
   Replay* replay = nullptr;
-  switch (ChooseReplay(frame->segment().binding, addresses_, &frame->segment().replays, &replay)) {
+  switch (ChooseReplay(frame->segment().binding, replay_key_, &frame->segment().replays, &replay)) {
     case ReplayMode::kEnqueue:
-      return RunSteps(frame, binding, [](QueueId) { return true; });
+      return RunSteps(frame, binding, [&](const BoundStep& s) { return !is_kept(s); });
     case ReplayMode::kCapture:
       MSRT_RETURN_IF_ERROR(Capture(frame, binding, replay));
       break;
@@ -94,34 +105,45 @@ Status StepRunner::RunCaptured(Frame* frame, const Binding& binding) {
       MSRT_RETURN_IF_ERROR(frame->queues[queue]->RunRecording(replay->recording));
       break;
   }
-  return RunSteps(frame, binding, [&](QueueId q) { return q != queue; });
+  return RunSteps(frame, binding,
+                  [&](const BoundStep& s) { return s.queue != queue && !s.is_kept; });
 }
 
 Status StepRunner::Capture(Frame* frame, const Binding& binding, Replay* replay) {
   const QueueId queue = binding.captured_queue;
   DeviceQueue& on_device = *frame->queues[queue];
   MSRT_RETURN_IF_ERROR(on_device.WithDevice(on_device.stream().BeginCapture(on_device.host())));
-  const auto is_captured = [&](QueueId q) { return q == queue; };
+  const auto is_captured = [&](const BoundStep& s) { return s.queue == queue && !s.is_kept; };
+  struct Recorded {
+    std::unique_ptr<Recording> recording;
+    std::vector<std::shared_ptr<const void>> forms;
+  };
+  auto recorded = std::make_shared<Recorded>();
+  packed_copies_ = false;
+  recorded_forms_ = &recorded->forms;
   Status status = RunSteps(frame, binding, is_captured);
+  recorded_forms_ = nullptr;
   auto recording = on_device.stream().EndCapture(on_device.host());
   MSRT_RETURN_IF_ERROR(std::move(status));
-  if (!recording.ok()) {
+  // The form of a copy has no version by which a replay could tell that it is out of date.
+  if (!recording.ok() || packed_copies_) {
     frame->segment().replays.refused = true;
     return RunSteps(frame, binding, is_captured);
   }
-  replay->recording = *std::move(recording);
+  recorded->recording = *std::move(recording);
+  replay->recording = std::shared_ptr<const Recording>(recorded, recorded->recording.get());
   return on_device.RunRecording(replay->recording);
 }
 
 Status StepRunner::RunSteps(Frame* frame, const Binding& binding,
-                            FunctionRef<bool(QueueId)> which) {
+                            FunctionRef<bool(const BoundStep&)> which) {
   const auto seconds = [&](const BoundStep& step) {
     return frame->program().steps[step.step].seconds;
   };
   double all = 0, done = 0;
   for (const BoundStep& step : binding.steps) all += context_.options.progress ? seconds(step) : 0;
   for (uint32_t i = 0; i < binding.steps.size(); ++i) {
-    if (which(binding.steps[i].queue)) MSRT_RETURN_IF_ERROR(RunStep(frame, i));
+    if (which(binding.steps[i])) MSRT_RETURN_IF_ERROR(RunStep(frame, i));
     if (all > 0) (*context_.options.progress)((done += seconds(binding.steps[i])) / all);
   }
   return OkStatus();
@@ -152,8 +174,12 @@ Status StepRunner::RunStep(Frame* frame, uint32_t bound) {
   const BoundStep& step = frame->segment().binding->steps[bound];
   const Step& what = frame->program().steps[step.step];
   MSRT_RETURN_IF_ERROR(context_.CheckStopped(frame->program(), what));
-  if (step.touches_state) MSRT_RETURN_IF_ERROR(BeginStateUpdates(step));
-  for (size_t i = 0; i < step.locations.size(); ++i)
+  const bool is_there =
+      step.is_kept && Resolve(*frame, context_.states, step.locations[1], frame->depth) != nullptr;
+  if (!is_there && context_.states.AnyOnDevice()) MSRT_RETURN_IF_ERROR(FetchState(step));
+  if (step.touches_state) MSRT_RETURN_IF_ERROR(BeginStateUpdates(frame, step));
+  // The source of a copy that is there already may be about to be fetched by another session.
+  for (size_t i = is_there ? 1 : 0; i < step.locations.size(); ++i)
     pointers_[i] = Resolve(*frame, context_.states, step.locations[i], frame->depth);
   if (!step.waits.empty()) MSRT_RETURN_IF_ERROR(Wait(frame, step));
   const bool profile = context_.options.profile;
@@ -188,13 +214,47 @@ Status StepRunner::HostWait(Frame* frame, const EventId& event) {
                                : frame->queues[event.queue]->Wait(event.number);
 }
 
-// Slots that the step writes in place may move to their own memory first.
-Status StepRunner::BeginStateUpdates(const BoundStep& step) {
-  for (size_t i = step.input_count; i < step.locations.size(); ++i) {
+// Brings the values of slots that the step reads on the host there, if they are only on a device.
+Status StepRunner::FetchState(const BoundStep& step) {
+  if (step.kind == StepKind::kStateRead) return values_.FetchState(step.slot);
+  for (size_t i = 0; i < step.input_count; ++i) {
     if (step.locations[i].kind == Location::kState)
-      MSRT_RETURN_IF_ERROR(context_.states.BeginUpdate(step.locations[i].index));
+      MSRT_RETURN_IF_ERROR(values_.FetchState(step.locations[i].index));
   }
   return OkStatus();
+}
+
+// Slots that the step writes in place may move to their own memory first.
+Status StepRunner::BeginStateUpdates(Frame* frame, const BoundStep& step) {
+  if (step.is_kept) return OkStatus();
+  for (size_t i = step.input_count; i < step.locations.size(); ++i) {
+    const Location& to = step.locations[i];
+    if (to.kind == Location::kState) MSRT_RETURN_IF_ERROR(context_.states.BeginUpdate(to.index));
+    if (to.kind != Location::kStateCopy) continue;
+    const Device* const device = frame->program().devices[to.device].get();
+    const TensorView& view = step.views[i];
+    auto memory = context_.states.FindCopy(to.index, true, device, view.layout);
+    if (memory == nullptr) {
+      MSRT_ASSIGN_OR_RETURN(memory, MakeStateCopy(frame, to.device, view));
+    }
+    context_.states.BeginUpdateOn(to.index, std::move(memory));
+  }
+  return OkStatus();
+}
+
+// Returns memory for a value like this on a device (0: the host).
+Result<std::shared_ptr<StateCopy>> StepRunner::MakeStateCopy(Frame* frame, uint16_t device,
+                                                             const TensorView& view) {
+  const size_t bytes = BytesIn(view.layout, view.dtype, view.dims);
+  auto copy = std::make_shared<StateCopy>();
+  copy->device = frame->program().devices[device].get();
+  copy->layout = view.layout;
+  if (device != 0) {
+    MSRT_RETURN_IF_ERROR(frame->queues[device]->Ensure(&copy->on_device, bytes, "state"));
+  } else {
+    MSRT_ASSIGN_OR_RETURN(copy->on_host, context_.budget.Make(bytes, "state"));
+  }
+  return copy;
 }
 
 // Moves the value of a slot to a device or into a layout, unless that has been done since the value
@@ -206,20 +266,11 @@ Status StepRunner::CopyState(Frame* frame, const BoundStep& step) {
   const auto lock = context_.states.LockCopies(to.index);
   pointers_[1] = Resolve(*frame, context_.states, to, frame->depth);
   if (pointers_[1] != nullptr) return OkStatus();
-  const TensorView& view = step.views[1];
-  const size_t bytes = BytesIn(view.layout, view.dtype, view.dims);
-  auto copy = std::make_shared<StateCopy>();
-  copy->device = frame->program().devices[to.device].get();
-  copy->layout = view.layout;
-  DeviceQueue* const queue = IsOnDevice(step.queue) ? frame->queues[step.queue] : nullptr;
-  if (queue != nullptr) {
-    MSRT_RETURN_IF_ERROR(queue->Ensure(&copy->on_device, bytes, "state"));
-  } else {
-    MSRT_ASSIGN_OR_RETURN(copy->on_host, context_.budget.Make(bytes, "state"));
-  }
+  MSRT_ASSIGN_OR_RETURN(std::shared_ptr<StateCopy> copy,
+                        MakeStateCopy(frame, to.device, step.views[1]));
   pointers_[1] = copy->data();
   MSRT_RETURN_IF_ERROR(Execute(frame, step));
-  if (queue != nullptr) MSRT_RETURN_IF_ERROR(queue->Synchronize());
+  if (IsOnDevice(step.queue)) MSRT_RETURN_IF_ERROR(frame->queues[step.queue]->Synchronize());
   context_.states.AddCopy(to.index, current, std::move(copy));
   return OkStatus();
 }
@@ -230,8 +281,7 @@ Status StepRunner::RunKernel(Frame* frame, const BoundStep& step) {
                               ? nullptr
                               : Resolve(*frame, context_.states, step.workspace, frame->depth);
   if (step.queue == kThreadQueue) {
-    return thread_.Run(*step.kernel, std::span(pointers_).first(step.locations.size()),
-                       step.input_count, workspace,
+    return thread_.Run(*frame, step, std::span(pointers_).first(step.locations.size()), workspace,
                        {program.steps[step.step].delegate, frame->graph, frame->placed});
   }
   msrt_run_args& args = args_;
@@ -248,14 +298,26 @@ Status StepRunner::RunKernel(Frame* frame, const BoundStep& step) {
   args.device = step.kernel->device();
   args.stream = step.queue == kHostQueue ? nullptr : frame->queues[step.queue]->stream().handle();
   args.workspace = workspace;
-  const StateInputs states(&context_.states, step);
+  StateInputs states(&context_.states, &context_.budget, *frame, step);
   states.AddTo(&args);
   Status status = step.kernel->Run(args);
+  if (IsOnDevice(step.queue)) HoldForms(frame, step, &states);
   if (status.ok()) return status;
   if (!scratch_.failure().ok()) return scratch_.failure();
   if (MayRunElsewhere(status.code(), IsOnDevice(step.queue)))
     context_.failure.delegate = program.steps[step.step].delegate;
   return status;
+}
+
+// Work that is enqueued or recorded reads them later.
+void StepRunner::HoldForms(Frame* frame, const BoundStep& step, StateInputs* states) {
+  packed_copies_ |= states->packed_copies();
+  const size_t bytes = states->form_bytes();
+  for (std::shared_ptr<const void>& form : states->TakeForms()) {
+    if (recorded_forms_ != nullptr) recorded_forms_->push_back(form);
+    frame->queues[step.queue]->HoldForm(std::move(form));
+  }
+  frame->queues[step.queue]->CountForms(bytes);
 }
 
 TensorView StepRunner::ViewOf(const BoundStep& step, size_t i) const {
@@ -339,7 +401,9 @@ Status StepRunner::Execute(Frame* frame, const BoundStep& step) {
     case StepKind::kStateRead:
       return ConvertLayout(context_.states.CurrentView(step.slot), ViewOf(step, 0), parallel);
     case StepKind::kStateWrite:
-      return context_.states.WriteInRun(step.slot, ViewOf(step, 0));
+      if (!step.views.empty()) return context_.states.WriteInRun(step.slot, ViewOf(step, 0));
+      context_.states.EndUpdateOn(step.slot);
+      return OkStatus();
     case StepKind::kExchange:
       return EnqueueExchange(frame, step);
     case StepKind::kView:

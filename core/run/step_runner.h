@@ -8,6 +8,7 @@
 #include "core/run/frame.h"
 #include "core/run/replay.h"
 #include "core/run/run_context.h"
+#include "core/run/state_inputs.h"
 #include "core/run/thread_queue.h"
 
 namespace msrt {
@@ -36,20 +37,24 @@ class StepRunner {
   Status RunOnQueues(Frame* frame, const Binding& binding);
   Status RunCaptured(Frame* frame, const Binding& binding);
   Status Capture(Frame* frame, const Binding& binding, Replay* replay);
-  // Runs the steps of these queues.
-  Status RunSteps(Frame* frame, const Binding& binding, FunctionRef<bool(QueueId)> which);
+  // Runs these steps.
+  Status RunSteps(Frame* frame, const Binding& binding, FunctionRef<bool(const BoundStep&)> which);
   Status EndOnQueues(Frame* frame, const Binding& binding);
   Status RunStep(Frame* frame, uint32_t bound);
   Status Record(Frame* frame, const BoundStep& step);
   Status Wait(Frame* frame, const BoundStep& step);
   Status HostWait(Frame* frame, const EventId& event);
   Status Execute(Frame* frame, const BoundStep& step);
-  Status BeginStateUpdates(const BoundStep& step);
+  Status FetchState(const BoundStep& step);
+  Status BeginStateUpdates(Frame* frame, const BoundStep& step);
+  Result<std::shared_ptr<StateCopy>> MakeStateCopy(Frame* frame, uint16_t device,
+                                                   const TensorView& view);
   Status CopyState(Frame* frame, const BoundStep& step);
   Status RunKernel(Frame* frame, const BoundStep& step);
   Status Convert(Frame* frame, const BoundStep& step);
   Status Copy(Frame* frame, const BoundStep& step);
   Status EnqueueExchange(Frame* frame, const BoundStep& step);
+  void HoldForms(Frame* frame, const BoundStep& step, StateInputs* states);
   TensorView ViewOf(const BoundStep& step, size_t i) const;
 
   RunContext& context_;
@@ -59,7 +64,9 @@ class StepRunner {
   SessionScratch scratch_;
   msrt_run_args args_ = MSRT_INIT(msrt_run_args);  // of the kernel in progress; zeroed only once
   std::vector<void*> pointers_;                    // of the step in progress
-  std::vector<const void*> addresses_;  // of the segment in progress, if it may be captured
+  std::vector<uint64_t> replay_key_;               // of the segment in progress
+  std::vector<std::shared_ptr<const void>>* recorded_forms_ = nullptr;  // not null: recording
+  bool packed_copies_ = false;  // a device's kernel packed a copy of a slot's value
 };
 
 }  // namespace msrt

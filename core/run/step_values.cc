@@ -17,8 +17,12 @@ RunValue InputOf(Frame* frame, const StateStore& states, const Step& step, size_
   if (!type.is_tensor()) return frame->held[static_cast<size_t>(buffer.held)].value;
   RunValue value = RunValue::Of({type.dtype, type.dims, Layout::kPlain,
                                  Resolve(*frame, states, binding.locations[b], frame->depth)});
-  if (binding.locations[b].kind == Location::kHeld) {
-    const RunValue& held = frame->held[binding.locations[b].index].value;
+  const Location& place = binding.locations[b];
+  if (place.kind == Location::kState && place.offset != 0) value.slot = place.index;
+  if (place.kind == Location::kInput && place.offset == 0)
+    value.slot = frame->inputs[place.index].slot;
+  if (place.kind == Location::kHeld) {
+    const RunValue& held = frame->held[place.index].value;
     if (held.lasting) value = held;
   }
   return value;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/catch_as_status.h"
+#include "core/run/state_inputs.h"
 
 namespace msrt {
 namespace {
@@ -34,24 +35,27 @@ ThreadQueue::~ThreadQueue() {
   thread_.join();
 }
 
-Status ThreadQueue::Run(const BoundKernel& kernel, std::span<void* const> pointers,
-                        size_t input_count, void* workspace, RunFailure on_failure) {
+Status ThreadQueue::Run(const Frame& frame, const BoundStep& step, std::span<void* const> pointers,
+                        void* workspace, RunFailure on_failure) {
   const Environment& env = *context_.model.environment;
   if (host_ == nullptr)
     host_ = std::make_unique<const Host>(CallbackServices{env.allocator, env.log});
-  Work work = [&kernel, &env, host = host_.get(), input_count, workspace,
+  Work work = [&step, &env, host = host_.get(), workspace,
+               states =
+                   std::make_shared<StateInputs>(&context_.states, &context_.budget, frame, step),
                pointers = std::vector<void*>(pointers.begin(), pointers.end())](ExchangeTotals*) {
     ThreadScratch memory{env.allocator, {}};
     const msrt_scratch scratch{&memory, ThreadScratch::Get};
     msrt_run_args args = MSRT_INIT(msrt_run_args);
     args.host = host->api();
     args.inputs = pointers.data();
-    args.input_count = input_count;
-    args.outputs = pointers.data() + input_count;
-    args.output_count = pointers.size() - input_count;
+    args.input_count = step.input_count;
+    args.outputs = pointers.data() + step.input_count;
+    args.output_count = pointers.size() - step.input_count;
     args.scratch = &scratch;
     args.workspace = workspace;
-    return kernel.Run(args);
+    states->AddTo(&args);
+    return step.kernel->Run(args);
   };
   Enqueue(std::move(work), std::move(on_failure));
   return OkStatus();

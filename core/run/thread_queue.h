@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/delegate/delegate.h"
+#include "core/run/frame.h"
 #include "core/run/run_context.h"
 
 namespace msrt {
@@ -22,9 +22,9 @@ class ThreadQueue {
   ThreadQueue(const ThreadQueue&) = delete;
   ThreadQueue& operator=(const ThreadQueue&) = delete;
 
-  // Runs the kernel in the thread. `pointers` are its inputs, then its outputs. The kernel lives
-  // until the host has waited for it. After a failure, later work is dropped.
-  Status Run(const BoundKernel& kernel, std::span<void* const> pointers, size_t input_count,
+  // Runs the kernel of the step in the thread. `pointers` are its inputs, then its outputs. The
+  // step lives until the host has waited for it. After a failure, later work is dropped.
+  Status Run(const Frame& frame, const BoundStep& step, std::span<void* const> pointers,
              void* workspace, RunFailure on_failure);
 
   // Runs any work in the thread, which adds its communication to the totals of the run. What it

@@ -22,6 +22,8 @@ struct RunValue {
   bool lasting = false;
   // The device whose memory the tensor is in; null: the host.
   const Device* device = nullptr;
+  // The state slot whose current value it is, in place; -1: none.
+  int64_t slot = -1;
 
   bool present() const { return kind == TypeKind::kTensor ? tensor.present() : owner != nullptr; }
   // Both require that kind.

@@ -1,6 +1,6 @@
 // MatMul, Gemm and msrt.FusedMatMul, each result one chain of fused multiply-adds over the depth
-// (MSRT_ARITHMETIC_FMA). Columns of B are packed into panels, when the model is compiled if B is
-// constant, otherwise in each run.
+// (MSRT_ARITHMETIC_FMA). Columns of B are packed into panels: when the model is compiled if B is
+// constant, once for each version if it is a parameter, otherwise in each run.
 #include <algorithm>
 #include <limits>
 
@@ -80,10 +80,16 @@ int64_t MatrixOf(int64_t index, const Dims& product, const Dims& operand) {
   return matrix;
 }
 
+sdk::Packing PackingOf(const Matrices& b) {
+  const Loops& loops = LoopsHere();
+  return {b.transposed ? "chains of transposed" : "chains of rows", loops.name,
+          static_cast<uint32_t>(loops.chain_panel), 1};
+}
+
 std::string QueryProduct(const NodeInfo& node, std::vector<Candidate>* candidates) {
   const OpView& op = *node.op;
   if (op.output(0).dtype != DType::kF32) return StrCat("elements of type ", op.output(0).dtype);
-  const bool packed = op.constant(kB) != nullptr;
+  const bool packed = op.constant(kB) != nullptr || node.parameters[kB] != 0;
   const Matrices b = BOf(*node.typical);
   const double efficiency = ChainEfficiency(b.rows, b.columns) * (packed ? 1 : 0.7);
   const double seconds = ChainSeconds(node, efficiency);
@@ -95,11 +101,14 @@ std::string QueryProduct(const NodeInfo& node, std::vector<Candidate>* candidate
 
 class BoundMatMul final : public BoundKernel {
  public:
-  BoundMatMul(const OpView& op, const float* packed)
+  // `packed`: B, if it is constant. `parameter`: B is a parameter of the model.
+  BoundMatMul(const OpView& op, const float* packed, bool parameter)
       : finish_(op),
         a_(AOf(op)),
         b_(BOf(op)),
         packed_(packed),
+        parameter_(parameter),
+        packing_(PackingOf(b_)),
         alpha_(op.op() == "MatMul" ? 1.0f : static_cast<float>(op.Float("alpha"))),
         beta_(op.op() == "Gemm" ? static_cast<float>(op.Float("beta")) : 1.0f),
         out_(op.output(0).dims),
@@ -120,16 +129,20 @@ class BoundMatMul final : public BoundKernel {
 
   Status Run(const RunArgs& args) override {
     if (args.outputs[0].elements() == 0) return OkStatus();
-    const size_t packed_floats = packed_ == nullptr ? static_cast<size_t>(PackedFloats(b_)) : 0;
+    const float* packed = packed_;
+    if (parameter_ && packed == nullptr) {
+      MSRT_ASSIGN_OR_RETURN(packed, PackedParameter(args));
+    }
+    const size_t packed_floats = packed == nullptr ? static_cast<size_t>(PackedFloats(b_)) : 0;
     const size_t a_floats =
         a_.transposed ? static_cast<size_t>(a_.count() * a_.elements()) : size_t{0};
-    Tensors t{args.inputs[kA].As<float>(), packed_, has_c_ ? args.inputs[kC].As<float>() : nullptr,
+    Tensors t{args.inputs[kA].As<float>(), packed, has_c_ ? args.inputs[kC].As<float>() : nullptr,
               has_z_ ? args.inputs[kZ].As<float>() : nullptr, args.outputs[0].As<float>()};
     if (packed_floats + a_floats != 0) {
       MSRT_ASSIGN_OR_RETURN(void* memory,
                             args.scratch.Get((packed_floats + a_floats) * sizeof(float)));
       auto* scratch = static_cast<float*>(memory);
-      if (packed_ == nullptr) {
+      if (packed == nullptr) {
         MSRT_RETURN_IF_ERROR(PackMatrices(b_, args.inputs[kB].As<float>(), args.parallel, scratch));
         t.b = scratch;
       }
@@ -163,6 +176,16 @@ class BoundMatMul final : public BoundKernel {
     const float *a, *b, *c, *z;
     float* y;
   };
+
+  Result<const float*> PackedParameter(const RunArgs& args) const {
+    const size_t bytes = static_cast<size_t>(PackedFloats(b_)) * sizeof(float);
+    MSRT_ASSIGN_OR_RETURN(const void* const form,
+                          args.forms.Get(kB, packing_, bytes, [&](std::byte* to) {
+                            return PackMatrices(b_, args.inputs[kB].As<float>(), args.parallel,
+                                                reinterpret_cast<float*>(to));
+                          }));
+    return static_cast<const float*>(form);
+  }
 
   void RunPanel(const Tensors& t, int64_t batch, Interval rows, int64_t panel) const {
     const int64_t width = LoopsHere().chain_panel, depth = a_.columns, first = panel * width;
@@ -243,6 +266,8 @@ class BoundMatMul final : public BoundKernel {
   const ChainFinish finish_;
   const Matrices a_, b_;
   const float* packed_;
+  const bool parameter_;
+  const sdk::Packing packing_;
   const float alpha_, beta_;
   const Dims out_;
   const bool has_c_, has_z_;
@@ -255,16 +280,14 @@ class MatMulKernel final : public Kernel {
  public:
   static Result<std::unique_ptr<Kernel>> Make(const NodeInfo& node, const CompileContext& context) {
     auto kernel = std::make_unique<MatMulKernel>();
+    kernel->parameter_ = node.parameters[kB] != 0;
     const ConstTensor* b = node.op->constant(kB);
     if (b == nullptr) return std::unique_ptr<Kernel>(std::move(kernel));
     const Matrices matrices = BOf(*node.op);
-    const Loops& loops = LoopsHere();
-    const sdk::Packing packing{matrices.transposed ? "chains of transposed" : "chains of rows",
-                               loops.name, static_cast<uint32_t>(loops.chain_panel), 1};
     MSRT_ASSIGN_OR_RETURN(
         kernel->packed_,
         sdk::PackedForm::Make(
-            context, b->bytes.data(), packing,
+            context, b->bytes.data(), PackingOf(matrices),
             static_cast<size_t>(PackedFloats(matrices)) * sizeof(float), [&](std::byte* to) {
               return PackMatrices(matrices, b->As<float>().data(), *context.parallel,
                                   reinterpret_cast<float*>(to));
@@ -276,13 +299,14 @@ class MatMulKernel final : public Kernel {
   Result<std::unique_ptr<BoundKernel>> Bind(const OpView& op) override {
     const bool packed = packed_.data() != nullptr && op.input(kB).dims == packed_dims_;
     return std::unique_ptr<BoundKernel>(std::make_unique<BoundMatMul>(
-        op, packed ? reinterpret_cast<const float*>(packed_.data()) : nullptr));
+        op, packed ? reinterpret_cast<const float*>(packed_.data()) : nullptr, parameter_));
   }
   size_t packed_bytes() const override { return packed_.own_bytes(); }
 
  private:
   sdk::PackedForm packed_;
   Dims packed_dims_;
+  bool parameter_ = false;
 };
 
 constexpr Rule Of(std::string_view domain, std::string_view op) {

@@ -107,7 +107,6 @@ class HostInputForms final : public InputForms {
   explicit HostInputForms(const msrt_run_args& args) : args_(args) {}
   Result<const void*> Get(size_t input, const Packing& packing, size_t bytes,
                           FunctionRef<Status(std::byte*)> pack) override {
-    if (args_.packed_input == nullptr) return PackHere(bytes, pack);
     struct Call {
       FunctionRef<Status(std::byte*)>& pack;
       const msrt_host_api& host;
@@ -125,17 +124,7 @@ class HostInputForms final : public InputForms {
   }
 
  private:
-  // A host without packed forms, as in a measurement: the form lives as long as this run.
-  Result<const void*> PackHere(size_t bytes, FunctionRef<Status(std::byte*)> pack) {
-    constexpr std::align_val_t kAlignment{kTensorAlignment};
-    const auto free = [](std::byte* p) { ::operator delete[](p, kAlignment); };
-    own_.emplace_back(static_cast<std::byte*>(::operator new[](bytes, kAlignment)), free);
-    MSRT_RETURN_IF_ERROR(pack(own_.back().get()));
-    return own_.back().get();
-  }
-
   const msrt_run_args& args_;
-  std::vector<std::unique_ptr<std::byte[], void (*)(std::byte*)>> own_;
 };
 
 Candidate CandidateOf(const msrt_candidate& c) {

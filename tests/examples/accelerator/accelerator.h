@@ -16,7 +16,7 @@ struct Accelerator {
   Accelerator(const Options& o, msrt::sdk::ExportedDelegate loops)
       : options(o), inner(loops), faults(options) {
     for (size_t d = 0; d < options.devices; ++d)
-      memories.push_back(std::make_unique<DeviceMemory>(options.capacity));
+      memories.push_back(std::make_unique<DeviceMemory>(options.capacity, options.reuse_addresses));
   }
   ~Accelerator() { inner.api.destroy(inner.self); }
 

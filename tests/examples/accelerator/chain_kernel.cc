@@ -16,6 +16,13 @@ class ChainKernel final : public Kernel {
   Failure Compile(const msrt_host_api* host, const msrt_graph_view& graph,
                   const msrt_candidate& candidate) {
     wiring = WiringOf(graph, candidate.nodes, candidate.node_count);
+    if (accelerator().options.forms && candidate.node_count == 1) {
+      const msrt_node_view& node = NodeAt(graph, candidate.nodes[0]);
+      for (size_t i = 0; i < node.input_count; ++i) {
+        has_form.push_back(node.inputs[i].state_slot >= 0 &&
+                           node.inputs[i].state_role == MSRT_STATE_PARAMETER);
+      }
+    }
     for (size_t n = 0; n < candidate.node_count; ++n) {
       if (Failure f = inner.emplace_back().Compile(accelerator(), host, graph, candidate.nodes[n]);
           !f.ok())
@@ -32,6 +39,7 @@ class ChainKernel final : public Kernel {
   }
 
   Wiring wiring;
+  std::vector<bool> has_form;      // by input; see BoundKernel
   std::vector<InnerKernel> inner;  // by node of the candidate
 };
 
@@ -41,6 +49,7 @@ class BoundChain final : public BoundKernel {
     input_bytes_.resize(wiring_.input_count);
     output_bytes_.resize(wiring_.output_count);
     inside_bytes_.resize(wiring_.inside_count);
+    has_form_ = kernel.has_form;
   }
 
   Failure Add(const InnerKernel& kernel, const msrt_host_api* host, const msrt_bound_node& node) {
@@ -80,6 +89,12 @@ class BoundChain final : public BoundKernel {
     // Dense copies of the tensors with strides.
     std::vector<Temporary> dense_inputs, dense_outputs;
     if (Failure f = MakeDense(inputs_, tensors.inputs, true, &dense_inputs); !f.ok()) return f;
+    for (size_t i = 0; i < tensors.forms.size(); ++i) {
+      const Form* const form = tensors.forms[i].get();
+      if (form == nullptr || dense_inputs[i].data() != nullptr) continue;  // or strided
+      if (Failure f = dense_inputs[i].Allocate(form->bytes()); !f.ok()) return f;
+      form->Unpack(dense_inputs[i].data());
+    }
     if (Failure f = MakeDense(outputs_, tensors.outputs, false, &dense_outputs); !f.ok()) return f;
     const auto at = [&](const Place& place) -> void* {
       if (place.kind == Place::kNone) return nullptr;

@@ -21,6 +21,7 @@ uint64_t msrt_accelerator_count(const char* kind) {
       {"host_allocations", c.host_allocations},
       {"captures", c.captures},
       {"replays", c.replays},
+      {"packings", c.packings},
       {"urgent_streams", c.urgent_streams},
   };
   for (const auto& [name, count] : kinds) {

@@ -15,6 +15,7 @@ struct Counters {
   std::atomic<uint64_t> kernels{0};
   std::atomic<uint64_t> copies_to_device{0}, copies_to_host{0}, peer_copies{0};
   std::atomic<uint64_t> conversions{0}, host_allocations{0}, captures{0}, replays{0};
+  std::atomic<uint64_t> packings{0};        // forms of parameters made
   std::atomic<uint64_t> urgent_streams{0};  // with a priority above 0
 };
 Counters& Count();

@@ -69,6 +69,10 @@ void Offer(const Accelerator& a, const msrt_graph_view& graph, const Chain& chai
   const bool same = std::all_of(chain.begin(), chain.end(),
                                 [&](uint32_t n) { return inner[n].arithmetic == arithmetic; });
   if (same && !arithmetic.empty()) c.arithmetic = arithmetic.c_str();
+  if (chain.size() == 1) {
+    c.in_place = inner[chain[0]].in_place.data();
+    c.in_place_count = inner[chain[0]].in_place.size();
+  }
   const msrt_layout last = MSRT_LAYOUT_CHANNELS_LAST;
   const bool converted = std::any_of(chain.begin(), chain.end(), [&](uint32_t n) {
     return IsChannelsLast(a.options, NodeAt(graph, n));

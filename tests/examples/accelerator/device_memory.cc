@@ -31,7 +31,8 @@ DeviceMemory::Block::Block(size_t size)
 
 DeviceMemory::Block::~Block() { ::operator delete(data, std::align_val_t(kAlignment)); }
 
-DeviceMemory::DeviceMemory(size_t capacity) : capacity_(capacity) {
+DeviceMemory::DeviceMemory(size_t capacity, bool reuse_addresses)
+    : capacity_(capacity), reuse_addresses_(reuse_addresses) {
   void* mapping =
       mmap(nullptr, kAddressBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping != MAP_FAILED) addresses_ = static_cast<std::byte*>(mapping);
@@ -51,14 +52,25 @@ Failure DeviceMemory::Allocate(size_t bytes, void** out) {
                                     " of " + std::to_string(capacity_) + " bytes left, not " +
                                     std::to_string(bytes)};
   }
+  std::byte* address = nullptr;
+  if (Failure failure = NewAddress(bytes, &address); !failure.ok()) return failure;
+  blocks_.emplace(reinterpret_cast<uintptr_t>(address), std::make_shared<Block>(bytes));
+  used_bytes_ += bytes;
+  *out = address;
+  return {};
+}
+
+Failure DeviceMemory::NewAddress(size_t bytes, std::byte** out) {
+  if (const auto freed = freed_.find(bytes); freed != freed_.end()) {
+    *out = freed->second;
+    freed_.erase(freed);
+    return {};
+  }
   const size_t room = (bytes + kGapBytes + kAlignment - 1) / kAlignment * kAlignment;
   if (addresses_ == nullptr || room > kAddressBytes - next_address_)
     return {MSRT_OUT_OF_MEMORY, "the accelerator is out of addresses"};
-  std::byte* address = addresses_ + next_address_;
-  blocks_.emplace(reinterpret_cast<uintptr_t>(address), std::make_shared<Block>(bytes));
+  *out = addresses_ + next_address_;
   next_address_ += room;
-  used_bytes_ += bytes;
-  *out = address;
   return {};
 }
 
@@ -76,6 +88,7 @@ void DeviceMemory::Free(void* pointer, size_t bytes) {
                                       [](auto& a) { return TheOrder().HostKnows(a.piece); });
   if (in_use) CountMisuse("freed while queued work uses it: " + Text(pointer, bytes));
   used_bytes_ -= block.bytes;
+  if (reuse_addresses_) freed_.emplace(block.bytes, static_cast<std::byte*>(pointer));
   blocks_.erase(it);
 }
 

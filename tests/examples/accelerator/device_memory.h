@@ -1,6 +1,6 @@
 // Memory of the emulated device. The addresses that the host gets are in a mapping without access
 // rights, so that dereferencing one faults; the bytes are elsewhere, and only the device knows
-// where. Addresses are never issued twice: a stale one is always noticed.
+// where. Unless told otherwise, addresses are never issued twice: a stale one is always noticed.
 #pragma once
 
 #include <atomic>
@@ -60,7 +60,7 @@ class DeviceMemory {
     std::byte* data_ = nullptr;
   };
 
-  explicit DeviceMemory(size_t capacity);
+  explicit DeviceMemory(size_t capacity, bool reuse_addresses = false);
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
@@ -76,7 +76,11 @@ class DeviceMemory {
   void Touch(const Use& use, size_t bytes, const Piece& piece, bool writes) const;
 
  private:
+  Failure NewAddress(size_t bytes, std::byte** out);
+
   const size_t capacity_;
+  const bool reuse_addresses_;
+  std::multimap<size_t, std::byte*> freed_;  // addresses by size, if they are issued again
   std::byte* addresses_ = nullptr;
   mutable std::mutex mutex_;
   size_t next_address_ = 0, used_bytes_ = 0;

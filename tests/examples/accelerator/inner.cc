@@ -64,7 +64,9 @@ std::vector<InnerOffer> AskInner(const Accelerator& a, const msrt_host_api* host
   inner.sink = &answer;
   inner.candidate = [](void* self, const msrt_candidate* c) {
     static_cast<InnerAnswer*>(self)->offers[c->nodes[0]] = {
-        c->seconds, c->arithmetic == nullptr ? "" : c->arithmetic};
+        c->seconds,
+        c->arithmetic == nullptr ? "" : c->arithmetic,
+        {c->in_place, c->in_place + c->in_place_count}};
   };
   inner.refuse = [](void* self, uint32_t node, const char* reason) {
     static_cast<InnerAnswer*>(self)->Refuse(node, reason);

@@ -11,6 +11,7 @@ namespace accelerator {
 struct InnerOffer {
   double seconds = -1;     // estimated; negative: the inner delegate or an option refuses the node
   std::string arithmetic;  // empty: no promise
+  std::vector<msrt_in_place> in_place;
 };
 
 // Returns the inner delegate's offer for each node of a graph. The reasons of refusals go to

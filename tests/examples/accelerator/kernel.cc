@@ -16,10 +16,24 @@ Failure BoundKernel::Enqueue(const msrt_run_args& args) const {
   Arguments arguments;
   arguments.inputs.assign(args.inputs, args.inputs + args.input_count);
   arguments.outputs.assign(args.outputs, args.outputs + args.output_count);
+  if (Failure failure = FindForms(args, &arguments.forms); !failure.ok()) return failure;
   return static_cast<Stream*>(args.stream)
       ->Do([this, arguments = std::move(arguments)](Stream* stream) {
         return Launch(arguments, stream);
       });
+}
+
+Failure BoundKernel::FindForms(const msrt_run_args& args, FormList* out) const {
+  out->resize(args.input_count);
+  for (size_t i = 0; i < has_form_.size() && args.input_versions != nullptr; ++i) {
+    if (!has_form_[i] || args.input_versions[i] == 0) continue;
+    if (Failure f = kernel_.forms().Get(static_cast<Stream*>(args.stream), &memory(), i,
+                                        args.input_versions[i], args.inputs[i], input_bytes_[i],
+                                        &(*out)[i]);
+        !f.ok())
+      return f;
+  }
+  return {};
 }
 
 Failure BoundKernel::Launch(const Arguments& arguments, Stream* stream) const {
@@ -43,6 +57,7 @@ Failure BoundKernel::Launch(const Arguments& arguments, Stream* stream) const {
         !f.ok())
       return f;
   }
+  tensors->forms = arguments.forms;
   const Piece piece = stream->NextPiece();
   for (size_t i = 0; i < tensors->inputs.size(); ++i)
     memory().Touch(tensors->inputs[i], input_bytes_[i], piece, false);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/examples/accelerator/accelerator.h"
+#include "tests/examples/accelerator/forms.h"
 
 namespace accelerator {
 
@@ -25,11 +26,13 @@ class Kernel {
   Accelerator& accelerator() const { return accelerator_; }
   DeviceMemory& memory() const { return memory_; }  // of the device it is compiled for
   double seconds() const { return seconds_; }       // the estimate
+  Forms& forms() const { return forms_; }
 
  private:
   Accelerator& accelerator_;
   DeviceMemory& memory_;
   const double seconds_;
+  mutable Forms forms_;
 };
 
 class BoundKernel {
@@ -43,8 +46,10 @@ class BoundKernel {
   Failure Enqueue(const msrt_run_args& args) const;
 
  protected:
+  using FormList = std::vector<std::shared_ptr<const Form>>;
   struct Tensors {  // of one run
     std::vector<DeviceMemory::Use> inputs, outputs;
+    FormList forms;  // by input; null: computes with the input itself
   };
   // In the stream's thread. Several streams may run the same kernel at once, so memory for
   // temporaries belongs to the run.
@@ -53,12 +58,15 @@ class BoundKernel {
   DeviceMemory& memory() const { return kernel_.memory(); }
 
   std::vector<size_t> input_bytes_, output_bytes_;
+  std::vector<bool> has_form_;  // by input: a parameter, computed with in its packed form
 
  private:
   struct Arguments {  // addresses on the device
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
+    FormList forms;
   };
+  Failure FindForms(const msrt_run_args& args, FormList* out) const;
   Failure Launch(const Arguments& arguments, class Stream* stream) const;
   Failure RunNow(const Tensors& tensors) const;
   const Kernel& kernel_;

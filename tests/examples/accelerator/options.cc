@@ -31,6 +31,8 @@ bool SetNumber(const std::string& key, double number, Options* o) {
   else if (key == "copy_fails_at") o->copy_fails_at = count;
   else if (key == "allocate_fails_at") o->allocate_fails_at = count;
   else if (key == "dies_after") o->dies_after = count;
+  else if (key == "forms") o->forms = count != 0;
+  else if (key == "reuse_addresses") o->reuse_addresses = count != 0;
   else if (key == "strides") o->strides = count != 0;
   else if (key == "fails_late") o->fails_late = count != 0;
   else return false;

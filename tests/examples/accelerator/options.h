@@ -33,6 +33,9 @@ struct Options {
   // The n-th such call fails, counted from 0; -1: none. dies_after: all operations fail after this
   // many of any kind.
   int64_t run_fails_at = -1, copy_fails_at = -1, allocate_fails_at = -1, dies_after = -1;
+  bool forms = false;  // kernels of one node compute with packed forms of parameters
+  // New blocks may be where freed ones of their size were, as on a real device.
+  bool reuse_addresses = false;
   bool strides = true;      // pieces may be parts of larger tensors
   bool fails_late = false;  // runs and copies fail in the stream, after the call returned success
 };
