@@ -9,6 +9,7 @@
 
 #include "core/train/trainer.h"
 #include "core/train/training_module.h"
+#include "ops/builder.h"
 #include "tests/conformance/pipeline.h"
 #include "tests/training/training_testing.h"
 
@@ -16,7 +17,6 @@ namespace msrt::testing {
 namespace {
 
 constexpr int kSteps = 50, kBatches = 5, kFirstBatch = 50;
-constexpr int64_t kBatch = 8;
 
 // By "network optimizer type".
 std::map<std::string, std::vector<double>> ReadLosses() {
@@ -55,14 +55,54 @@ class OneBatch final : public Dataset {
   Batch batch_;
 };
 
+// A network of the zoo with made-up weights, as small as it can be: U-Net has 4 channels on its
+// first level and images of 32x32, the transformer (gpt2) 4 layers of 32 numbers for each token.
+struct Case {
+  const char* network;
+  zoo::Options options;
+  Dims inputs, labels;
+  int64_t classes;
+  int64_t tokens = 0;  // inputs are numbers below this; 0: they are images
+};
+
+Case CaseOf(const std::string& name) {
+  if (name == "lenet") return {"lenet", {}, {8, 1, 28, 28}, {8}, 10};
+  if (name == "resnet18")
+    return {"resnet18", {.image = 64, .width = 8, .classes = 10}, {8, 3, 64, 64}, {8}, 10};
+  if (name == "unet")
+    return {"unet", {.image = 32, .width = 4, .classes = 3}, {4, 4, 32, 32}, {4, 32, 32}, 3};
+  return {"gpt2",  {.width = 32, .classes = 48, .layers = 4, .heads = 4, .sequence = 16},
+          {4, 16}, {4, 16},
+          48,      48};
+}
+
+Batch BatchOf(const Case& c, int number, DType dtype) {
+  const auto stream = static_cast<uint64_t>(number) * 2;
+  Batch batch;
+  batch.tensors = {c.tokens > 0
+                       ? MadeClasses(stream + 1, c.inputs, c.tokens)
+                       : TensorOf(dtype, c.inputs, Uniform(stream + 1, c.inputs.elements())),
+                   MadeClasses(stream + 2, c.labels, c.classes)};
+  batch.samples = batch.global_samples = c.inputs[0];
+  return batch;
+}
+
+// Cross-entropy has the classes in dim 1, the transformer in dim 2.
+void MoveClasses(Module* module) {
+  Graph& graph = module->main();
+  GraphBuilder builder(&graph);
+  auto scores = builder.Add("Transpose", "scores", {graph.outputs[0]},
+                            {{"perm", std::vector<int64_t>{0, 2, 1}}});
+  if (!scores.ok()) FAIL() << scores.status().message();
+  graph.outputs[0] = *scores;
+}
+
 // The losses of the steps, then one of evaluation with the trained parameters.
-std::vector<double> Train(const std::string& network, const std::string& optimizer, DType dtype,
+std::vector<double> Train(const std::string& name, const std::string& optimizer, DType dtype,
                           std::vector<std::string> delegates) {
-  const bool is_lenet = network == "lenet";
-  zoo::Options zoo_options;
-  if (!is_lenet) zoo_options = {.image = 64, .width = 8, .classes = 10};
-  const Dims dims = is_lenet ? Dims{kBatch, 1, 28, 28} : Dims{kBatch, 3, 64, 64};
-  Module module = ZooModule(network, dtype, zoo_options);
+  const Case c = CaseOf(name);
+  Module module = ZooModule(c.network, dtype, c.options);
+  if (c.tokens > 0) MoveClasses(&module);
   TrainingSpec spec;
   TrainerOptions options;
   options.compile.place.delegates = std::move(delegates);
@@ -78,11 +118,11 @@ std::vector<double> Train(const std::string& network, const std::string& optimiz
   if (!trainer.ok()) return ADD_FAILURE() << trainer.status().message(), std::vector<double>();
   std::vector<double> losses;
   for (int step = 0; step < kSteps; ++step) {
-    auto result = (*trainer)->Step(MadeBatch(kFirstBatch + step % kBatches, dtype, dims, 10));
+    auto result = (*trainer)->Step(BatchOf(c, kFirstBatch + step % kBatches, dtype));
     if (!result.ok()) return ADD_FAILURE() << result.status().message(), losses;
     losses.push_back(result->loss);
   }
-  auto evaluated = (*trainer)->Evaluate(OneBatch(MadeBatch(kFirstBatch, dtype, dims, 10)));
+  auto evaluated = (*trainer)->Evaluate(OneBatch(BatchOf(c, kFirstBatch, dtype)));
   if (!evaluated.ok()) return ADD_FAILURE() << evaluated.status().message(), losses;
   losses.push_back(evaluated->loss);
   return losses;
@@ -122,12 +162,11 @@ TEST_P(Losses, InFloatFollowPyTorch) {
   EXPECT_LE(distance, allowed);
 }
 
-INSTANTIATE_TEST_SUITE_P(PyTorch, Losses,
-                         ::testing::Combine(::testing::Values("lenet", "resnet18"),
-                                            ::testing::Values("momentum", "adamw")),
-                         [](const auto& p) {
-                           return StrCat(std::get<0>(p.param), "_", std::get<1>(p.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    PyTorch, Losses,
+    ::testing::Combine(::testing::Values("lenet", "resnet18", "unet", "transformer"),
+                       ::testing::Values("momentum", "adamw")),
+    [](const auto& p) { return StrCat(std::get<0>(p.param), "_", std::get<1>(p.param)); });
 
 }  // namespace
 }  // namespace msrt::testing

@@ -1,5 +1,5 @@
-// Networks of the zoo with made-up weights, and made-up batches, that tests/data/generate/training.py
-// makes too.
+// Networks of the zoo with made-up weights, and made-up batches, that
+// tests/data/generate/training.py makes too.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,14 +39,19 @@ inline ConstTensor MadeWeight(size_t number, DType dtype, const Dims& dims, doub
   return TensorOf(dtype, dims, numbers);
 }
 
+// Numbers of classes below `classes`.
+inline ConstTensor MadeClasses(uint64_t stream, const Dims& dims, int64_t classes) {
+  std::vector<int64_t> numbers;
+  for (double x : Uniform(stream, dims.elements()))
+    numbers.push_back(static_cast<int64_t>(x * static_cast<double>(classes)));
+  return ConstTensor::Of<int64_t>(DType::kI64, dims, numbers);
+}
+
 inline Batch MadeBatch(int number, DType dtype, Dims dims, int64_t classes) {
   const auto stream = static_cast<uint64_t>(number) * 2;
   Batch batch;
-  batch.tensors.push_back(TensorOf(dtype, dims, Uniform(stream + 1, dims.elements())));
-  std::vector<int64_t> labels;
-  for (double x : Uniform(stream + 2, dims[0]))
-    labels.push_back(static_cast<int64_t>(x * static_cast<double>(classes)));
-  batch.tensors.push_back(ConstTensor::Int64s(labels));
+  batch.tensors = {TensorOf(dtype, dims, Uniform(stream + 1, dims.elements())),
+                   MadeClasses(stream + 2, {dims[0]}, classes)};
   batch.samples = batch.global_samples = dims[0];
   return batch;
 }
