@@ -102,6 +102,27 @@ typedef struct msrt_parameter_group {
   double weight_decay;
 } msrt_parameter_group;
 
+typedef int32_t msrt_precision;
+enum {
+  MSRT_PRECISION_F32 = 0,
+  /* Parameters, sums and the optimizer in f32; matrix products and convolutions of bf16 operands
+   * where the processor has such instructions, and what gradients need of the forward pass is kept
+   * in bf16. Not with MSRT_ACCURACY_EXACT. */
+  MSRT_PRECISION_MIXED = 1
+};
+
+/* How far training may leave the plain computation to be faster. msrt_trainer_info_json lists what
+ * a level changes. */
+typedef int32_t msrt_boost;
+enum {
+  MSRT_BOOST_O1 = 0,  /* the default: fusion, layouts, fast kernels */
+  MSRT_BOOST_OFF = 1, /* each node as the model has it, in plain order: for debugging */
+  MSRT_BOOST_O2 = 2,  /* other rounding: MSRT_PRECISION_MIXED */
+  MSRT_BOOST_O3 = 3   /* may change convergence: O2, centralised gradients, two batches for an
+                         update at twice the rate, and first layers that freeze in the course of a
+                         run (of `total_steps`) */
+};
+
 typedef struct msrt_trainer_config {
   uint32_t struct_size;
   msrt_loss loss;
@@ -149,6 +170,12 @@ typedef struct msrt_trainer_config {
   int32_t reserved;        /* must be 0 */
   size_t memory_cap_bytes; /* of each of up to four sessions (train, accumulate, test, predict) */
   const msrt_model_config* model_config; /* NULL: the defaults */
+  /* Limit of what a step keeps of the forward pass for gradients: "2GiB", "1500MB", or "40%" of
+   * what it keeps otherwise; the rest is computed again. It is planned for the dims in
+   * model_config->typical, where inputs have open ones. NULL: none. */
+  const char* activation_memory;
+  msrt_precision precision;
+  msrt_boost boost;
 } msrt_trainer_config;
 
 /* Adds loss, gradients and optimizer to the model, and compiles it. */
@@ -157,7 +184,9 @@ MSRT_API msrt_status msrt_trainer_create(msrt_runtime* runtime, const msrt_train
 MSRT_API void msrt_trainer_destroy(msrt_trainer* trainer);
 /* {"model", "steps" (updates so far), "learning_rate" (of the next step), "accumulation",
  * "parameters" (numbers in all of them), "inputs", "target", "outputs", "states": [{"name", "role",
- * "type", "dims"}]}. Valid until the next call of this function with this trainer. */
+ * "type", "dims"}], "boost", "changes": [{"name", "effect"}] (from the plain computation),
+ * "activations": {"kept_bytes", "planned_bytes", "recomputed" (part of the forward pass)} (with
+ * activation_memory)}. Valid until the next call of this function with this trainer. */
 MSRT_API msrt_status msrt_trainer_info_json(msrt_trainer* trainer, const char** out);
 
 typedef struct msrt_step_result {

@@ -71,6 +71,24 @@ Result<std::string> InfoOf(const TrainerObject& object) {
   }
   json.EndArray();
   json.Field("parameters", parameters);
+  json.Field("boost", BoostName(object.boost));
+  json.Key("changes");
+  json.BeginArray();
+  for (const auto& [name, effect] : object.changes) {
+    json.BeginObject();
+    json.Field("name", name);
+    json.Field("effect", effect);
+    json.EndObject();
+  }
+  json.EndArray();
+  if (object.activations) {
+    json.Key("activations");
+    json.BeginObject();
+    json.Field("kept_bytes", object.activations->kept_bytes);
+    json.Field("planned_bytes", object.activations->planned_bytes);
+    json.Field("recomputed", object.activations->recomputed);
+    json.EndObject();
+  }
   json.EndObject();
   return json.Take();
 }

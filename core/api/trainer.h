@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/api/exclusive.h"
 #include "core/compile/compile.h"
+#include "core/train/boost.h"
 #include "core/train/trainer.h"
 #include "core/train/training_spec.h"
 
@@ -26,7 +28,10 @@ struct TrainerObject {
   bool probabilities = false;  // the model's first output
   std::atomic<bool> busy{false};
   std::atomic<bool> fitting{false}, stop{false};  // a run is in progress, and shall end
-  std::string info;                               // the last one returned
+  Boost boost = Boost::kO1;
+  std::vector<std::pair<std::string, std::string>> changes;  // ListChanges
+  std::optional<ActivationMemory> activations;               // if it is limited
+  std::string info;                                          // the last one returned
 
   // The graph of an entry, before passes.
   Result<const Graph*> Entry(std::string_view name) const;

@@ -117,6 +117,27 @@ Result<Module> ModelOf(const msrt_trainer_config& config, const Environment& env
   return module;
 }
 
+Status SetSpeed(const msrt_trainer_config& config, const Environment& environment,
+                const TrainingSettings& settings, TrainerObject* object) {
+  constexpr Boost kBoosts[] = {Boost::kO1, Boost::kOff, Boost::kO2, Boost::kO3};
+  if (config.boost < 0 || config.boost >= static_cast<msrt_boost>(std::size(kBoosts)))
+    return InvalidArgument("config.boost is ", config.boost, ", must be one of MSRT_BOOST_...");
+  if (config.precision != MSRT_PRECISION_F32 && config.precision != MSRT_PRECISION_MIXED)
+    return InvalidArgument("config.precision is ", config.precision,
+                           ", must be one of MSRT_PRECISION_...");
+  if (config.activation_memory != nullptr) {
+    auto limit = ParseActivationLimit(config.activation_memory);
+    if (!limit.ok()) return std::move(limit).status().Within("config.activation_memory");
+    settings.spec->activations = *std::move(limit);
+    settings.spec->activations.typical = settings.compile->typical;
+    settings.spec->activations.evaluator = environment.evaluator;
+  }
+  object->boost = kBoosts[config.boost];
+  if (config.precision == MSRT_PRECISION_MIXED)
+    MSRT_RETURN_IF_ERROR(ApplyPrecision(Precision::kMixed, settings).Within("config.precision"));
+  return ApplyBoost(object->boost, settings).Within("config.boost");
+}
+
 Result<Schedule> ScheduleOf(const TrainerObject& trainer) {
   auto schedule = ParseSchedule(trainer.schedule, trainer.rate,
                                 trainer.total_steps == 0 ? kOpenSteps : trainer.total_steps);
@@ -151,14 +172,19 @@ Result<std::shared_ptr<TrainerObject>> MakeTrainer(std::shared_ptr<const Environ
   object->total_steps = config.total_steps;
   object->safe_steps = config.safe_steps != 0;
   TrainerOptions options;
-  MSRT_ASSIGN_OR_RETURN(options.schedule, ScheduleOf(*object));
-  MSRT_ASSIGN_OR_RETURN(const TrainingSpec spec, SpecOf(config));
+  MSRT_ASSIGN_OR_RETURN(TrainingSpec spec, SpecOf(config));
   MSRT_ASSIGN_OR_RETURN(options.compile, CompileOptionsOf(config.model_config, *environment));
+  const TrainingSettings settings{&spec, &options.compile, &object->rate};
+  MSRT_RETURN_IF_ERROR(SetSpeed(config, *environment, settings, object.get()));
+  MSRT_ASSIGN_OR_RETURN(options.schedule, ScheduleOf(*object));
   options.session.memory_cap_bytes = config.memory_cap_bytes;
   MSRT_ASSIGN_OR_RETURN(Module module, ModelOf(config, *environment));
   if (MetadataOf(module, kTrainingKey).empty()) {
-    MSRT_ASSIGN_OR_RETURN(module,
-                          MakeTrainingModule(std::move(module), spec, environment->ops.get()));
+    SpecReport report;
+    MSRT_ASSIGN_OR_RETURN(
+        module, MakeTrainingModule(std::move(module), spec, environment->ops.get(), &report));
+    object->changes = ListChanges(object->boost, settings, report);
+    if (spec.activations.is_set()) object->activations = report.activations;
   }
   MSRT_ASSIGN_OR_RETURN(object->trainer,
                         Trainer::Create(std::move(environment), std::move(module), options));

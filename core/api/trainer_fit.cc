@@ -78,7 +78,9 @@ Result<TrainLoopOptions> OptionsOf(const msrt_fit_config& config, const TrainerO
 
 // A schedule without a number of steps ends with the run.
 Status SetSchedule(int64_t epochs, const DatasetObject& data, TrainerObject* trainer) {
-  if (trainer->total_steps != 0 || !HasEnd(trainer->trainer->schedule())) return OkStatus();
+  const bool freezes = !MetadataOf(trainer->trainer->module(), kFreezingKey).empty();
+  if (trainer->total_steps != 0 || !(freezes || HasEnd(trainer->trainer->schedule())))
+    return OkStatus();
   const int64_t updates = epochs * data.data->batches_per_epoch() / trainer->accumulation;
   auto schedule = ParseSchedule(trainer->schedule, trainer->rate,
                                 trainer->trainer->steps() + std::max<int64_t>(updates, 1));

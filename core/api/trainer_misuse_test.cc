@@ -131,9 +131,18 @@ TEST_F(TrainerMisuse, ConfigsOfTrainers) {
   const msrt_parameter_group group = {nullptr, 1, -1};
   Refuses("config.groups[0].pattern", [&](auto* c) { c->groups = &group, c->group_count = 1; });
   Refuses("config.reserved", [](auto* c) { c->reserved = 1; });
+  Refuses("config.activation_memory", [](auto* c) { c->activation_memory = "much"; });
+  Refuses("typical", [](auto* c) { c->activation_memory = "40%"; });
+  Refuses("config.precision", [](auto* c) { c->precision = 2; });
+  Refuses("config.boost", [](auto* c) { c->boost = 4; });
   msrt_model_config model = MSRT_INIT(msrt_model_config);
   model.accuracy = 7;
   Refuses("accuracy", [&](auto* c) { c->model_config = &model; });
+  model.accuracy = MSRT_ACCURACY_EXACT;
+  const auto mixed = [&](auto* c) {
+    c->model_config = &model, c->precision = MSRT_PRECISION_MIXED;
+  };
+  Refuses("config.precision", mixed, MSRT_UNSUPPORTED);
   Expect("runtime", msrt_trainer_create(nullptr, &config, &no_trainer));
   Expect("config", msrt_trainer_create(runtime, nullptr, &no_trainer));
   Expect("out", msrt_trainer_create(runtime, &config, nullptr));

@@ -279,6 +279,37 @@ TEST_F(Training, OptionsReachTheTrainer) {
   msrt_trainer_destroy(trainer);
 }
 
+TEST_F(Training, BoostListsItsChanges) {
+  const int64_t dims[] = {kBatch, kFeatures};
+  const msrt_named_dims typical = {"x", 2, dims};
+  msrt_model_config model = MSRT_INIT(msrt_model_config);
+  model.typical = &typical;
+  model.typical_count = 1;
+  config_.model_config = &model;
+  config_.activation_memory = "100%";
+  config_.boost = MSRT_BOOST_O3;
+  config_.total_steps = 6;
+  msrt_trainer* trainer = Made();
+  const char* text = nullptr;
+  MSRT_ASSERT_OK(msrt_trainer_info_json(trainer, &text));
+  const auto info = nlohmann::json::parse(text);
+  EXPECT_EQ(info["boost"], "O3");
+  EXPECT_EQ(info["accumulation"], 2);
+  EXPECT_NEAR(info["learning_rate"].get<double>(), 0.2, 1e-12);
+  std::vector<std::string> names;
+  for (const auto& change : info["changes"]) {
+    names.push_back(change["name"]);
+    EXPECT_FALSE(change["effect"].get<std::string>().empty());
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"bf16 products", "bf16 activations", "recomputation",
+                                             "centralized gradients", "accumulation", "freezing",
+                                             "freezing"}));
+  EXPECT_GT(info["activations"]["kept_bytes"], 0);
+  EXPECT_LE(info["activations"]["planned_bytes"], info["activations"]["kept_bytes"]);
+  for (int i = 0; i < 12; ++i) Step(trainer, i);
+  msrt_trainer_destroy(trainer);
+}
+
 TEST_F(Training, FitTrainsOnBatchesOfTheApplication) {
   msrt_trainer* trainer = running_ = Made();
   msrt_dataset* data = Data();

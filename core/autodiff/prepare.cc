@@ -139,6 +139,10 @@ class StateReading {
 Status PrepareForGradients(Module* module, const OpSet* ops) {
   MSRT_RETURN_IF_ERROR(ThreadSteps(module));
   MSRT_RETURN_IF_ERROR(Validate(module, ops));
+  return ResolveFunctionsForGradients(module, ops);
+}
+
+Status ResolveFunctionsForGradients(Module* module, const OpSet* ops) {
   CopyBudget copying;
   constexpr int kMaxRounds = 16;
   for (int round = 0; HasFunctions(*module) && round < kMaxRounds; ++round) {

@@ -14,6 +14,8 @@ class OpSet;  // ops/registry.h
 // calls of functions into calls of graphs where the graph is known. Requires and leaves a validated
 // module.
 Status PrepareForGradients(Module* module, const OpSet* ops = nullptr);
+// The second half of it alone, where random ops have their steps or there are none.
+Status ResolveFunctionsForGradients(Module* module, const OpSet* ops = nullptr);
 
 // Reads state slots once, at the beginning of graph `graph`, and passes the values to the graphs
 // that it calls, so that gradients with respect to parameters that are read anywhere are gradients

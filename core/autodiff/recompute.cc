@@ -306,14 +306,25 @@ Result<ChainPlan> PlanChain(std::span<const ChainLink> links, double budget_byte
                        smallest.Best().peak_bytes);
 }
 
-Result<ChainPlan> RecomputeToBudget(Graph* graph, size_t forward_nodes, double budget_bytes) {
-  ChainFinder chain(*graph, forward_nodes);
+Result<RecomputePlan> PlanRecomputation(const Graph& graph, size_t forward_nodes,
+                                        double budget_bytes, double part) {
+  ChainFinder chain(graph, forward_nodes);
   MSRT_RETURN_IF_ERROR(chain.Run());
-  MSRT_ASSIGN_OR_RETURN(ChainPlan plan, PlanChain(chain.links(), budget_bytes));
-  std::vector<RecomputedBlock> blocks;
-  for (const ChainSegment& s : plan.segments) blocks.push_back(chain.NodesOf(s));
-  MSRT_RETURN_IF_ERROR(RecomputeBlocks(graph, forward_nodes, blocks));
+  RecomputePlan plan;
+  for (const ChainLink& link : chain.links()) {
+    plan.kept_bytes += link.inner_bytes + link.output_bytes;
+    plan.forward_seconds += link.seconds;
+  }
+  if (part > 0) budget_bytes = part * plan.kept_bytes;
+  MSRT_ASSIGN_OR_RETURN(plan.chain, PlanChain(chain.links(), budget_bytes));
+  for (const ChainSegment& s : plan.chain.segments) plan.blocks.push_back(chain.NodesOf(s));
   return plan;
+}
+
+Result<ChainPlan> RecomputeToBudget(Graph* graph, size_t forward_nodes, double budget_bytes) {
+  MSRT_ASSIGN_OR_RETURN(RecomputePlan plan, PlanRecomputation(*graph, forward_nodes, budget_bytes));
+  MSRT_RETURN_IF_ERROR(RecomputeBlocks(graph, forward_nodes, plan.blocks));
+  return std::move(plan.chain);
 }
 
 }  // namespace msrt

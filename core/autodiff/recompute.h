@@ -47,8 +47,20 @@ struct ChainPlan {
 // fits.
 Result<ChainPlan> PlanChain(std::span<const ChainLink> links, double budget_bytes);
 
-// Cuts the forward nodes where a single value passes from those before to those after, plans the
-// chain of parts and applies the plan. Times are estimated from costs. Requires concrete types.
+// What to compute again in a graph, and what it costs.
+struct RecomputePlan {
+  std::vector<RecomputedBlock> blocks;
+  ChainPlan chain;
+  double kept_bytes = 0;  // the peak if nothing is computed again
+  double forward_seconds = 0;
+};
+// Cuts the forward nodes where a single value passes from those before to those after and plans the
+// chain of parts for `budget_bytes`, or for `part` of the bytes that it takes without recomputation
+// if that is positive. Times are estimated from costs. Requires concrete types.
+Result<RecomputePlan> PlanRecomputation(const Graph& graph, size_t forward_nodes,
+                                        double budget_bytes, double part = 0);
+
+// Plans and applies the plan.
 Result<ChainPlan> RecomputeToBudget(Graph* graph, size_t forward_nodes, double budget_bytes);
 
 }  // namespace msrt

@@ -293,7 +293,12 @@ std::string Placer::WhyRefused(uint32_t d, const Candidate& c) const {
   if (c.reduced && !options_.reduced)
     return "it rounds to fewer bits, which only accuracy 'fast' allows";
   if (options_.single_nodes && c.nodes.size() > 1)
-    return "it joins nodes, and images need the values between them";
+    return "it joins nodes, and single nodes are required";
+  const auto is_plain = [](Layout layout) { return layout == Layout::kPlain; };
+  if (options_.plain_layouts &&
+      !(std::all_of(c.input_layouts.begin(), c.input_layouts.end(), is_plain) &&
+        std::all_of(c.output_layouts.begin(), c.output_layouts.end(), is_plain)))
+    return "it uses another layout, and plain ones are required";
   for (uint32_t n : c.nodes) {
     const Node& node = graph_.graph().nodes[n];
     if (node.def != nullptr && node.def->effect == Effect::kState)
@@ -478,8 +483,8 @@ AssignProblem Placer::MakeProblem(std::vector<uint32_t>* option_of) const {
   const std::vector<int32_t> producers = graph.Producers();
   for (uint32_t v = 0; v < graph.value_count(); ++v) {
     if (graph.value(ValueId(v)).constant != nullptr) continue;
-    problem.values[v] = {graph_.MovedBytes(ValueId(v)), producers[v],
-                         graph_.ReadersOf(ValueId(v)), graph_.IsOutput(ValueId(v))};
+    problem.values[v] = {graph_.MovedBytes(ValueId(v)), producers[v], graph_.ReadersOf(ValueId(v)),
+                         graph_.IsOutput(ValueId(v))};
   }
   // A delegate is launched for each of its devices.
   std::vector<uint32_t> first_launcher;

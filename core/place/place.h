@@ -31,6 +31,7 @@ struct PlaceOptions {
   bool reduced = false;  // also candidates that compute with fewer bits than their types have
   // No candidates of several nodes: strips of an image keep rows of any value between two nodes.
   bool single_nodes = false;
+  bool plain_layouts = false;  // all tensors in plain order, for debugging
   bool strict =
       false;  // a failing delegate fails the model; otherwise the graph is placed again without it
 };

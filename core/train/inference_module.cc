@@ -44,8 +44,7 @@ Status ReplaceReads(const Module& training, const std::vector<int64_t>& numbers,
       replaced.emplace_back(node.outputs[0], graph->AddConstant(name, std::move(value)));
     }
     if (goes) continue;
-    if (reads || IsStateNode(node, "StateWrite"))
-      node.attrs.Set("slot", numbers[SlotOfNode(node)]);
+    if (reads || IsStateNode(node, "StateWrite")) node.attrs.Set("slot", numbers[SlotOfNode(node)]);
     nodes.push_back(std::move(node));
   }
   graph->nodes = std::move(nodes);
@@ -75,12 +74,13 @@ Result<Module> MakeInferenceModule(
     MSRT_RETURN_IF_ERROR(ReplaceReads(training, numbers, value_of, &graph));
   const std::string_view name = MetadataOf(training, kTrainingKey);
   if (!name.empty()) module.name = name;
-  module.metadata.erase(
-      std::remove_if(module.metadata.begin(), module.metadata.end(),
-                     [](const auto& m) {
-                       return m.first == kTrainingKey || m.first == kAccumulationKey;
-                     }),
-      module.metadata.end());
+  module.metadata.erase(std::remove_if(module.metadata.begin(), module.metadata.end(),
+                                       [](const auto& m) {
+                                         return m.first == kTrainingKey ||
+                                                m.first == kAccumulationKey ||
+                                                m.first == kFreezingKey;
+                                       }),
+                        module.metadata.end());
   return module;
 }
 

@@ -29,9 +29,7 @@ Method MomentumMethod(const OptimizerSpec& o) {
 }
 
 Method RmsPropMethod(const OptimizerSpec& o) {
-  Method m{"RmsProp",
-           {{"alpha", o.alpha}, {"epsilon", o.epsilon.value_or(1e-8)}},
-           {{".squares"}}};
+  Method m{"RmsProp", {{"alpha", o.alpha}, {"epsilon", o.epsilon.value_or(1e-8)}}, {{".squares"}}};
   if (o.centered) {
     m.attrs.Set("centered", int64_t{1});
     m.lists.push_back({".average"});
@@ -111,6 +109,15 @@ void SetPerParameter(const TrainingSpec& spec, const std::vector<Parameter>& par
   if (spec.clip_value != 0) method->attrs.Set("clip", spec.clip_value);
 }
 
+// The slot of an optimizer by its name; -1: there is none yet.
+int64_t FindOptimizerSlot(const Module& module, std::string_view name) {
+  for (size_t i = 0; i < module.states.size(); ++i) {
+    if (module.states[i].role == StateRole::kOptimizer && module.states[i].name == name)
+      return static_cast<int64_t>(i);
+  }
+  return -1;
+}
+
 }  // namespace
 
 int64_t AddSlot(Module* module, std::string name, ConstTensor initial, StateRole role) {
@@ -122,9 +129,8 @@ int64_t AddSlot(Module* module, std::string name, ConstTensor initial, StateRole
 ValueId ReadSlot(const Module& module, int64_t slot, GradBuilder* builder) {
   const StateSlot& state = module.states[static_cast<size_t>(slot)];
   const std::vector<int64_t> dims(state.type.dims.begin(), state.type.dims.end());
-  const std::vector<ValueId> read =
-      builder->AddNode("msrt", "StateRead", {},
-                       {{"slot", slot}, {"dtype", state.type.dtype}, {"dims", dims}}, 1);
+  const std::vector<ValueId> read = builder->AddNode(
+      "msrt", "StateRead", {}, {{"slot", slot}, {"dtype", state.type.dtype}, {"dims", dims}}, 1);
   return read[0];
 }
 
@@ -163,15 +169,18 @@ Result<std::vector<ValueId>> AddOptimizer(Module* module, const TrainingSpec& sp
   for (const StateList& list : method.lists) {
     for (size_t p = 0; p < parameters.size(); ++p) {
       const Type type = module->states[static_cast<size_t>(inputs.slots[p])].type;
-      MSRT_ASSIGN_OR_RETURN(ConstTensor initial,
-                            FilledConstant(type.dtype, type.dims, list.initial));
-      slots.push_back(AddSlot(module, StrCat(parameters[p].name, list.suffix), std::move(initial),
-                              StateRole::kOptimizer));
+      const std::string name = StrCat(parameters[p].name, list.suffix);
+      slots.push_back(FindOptimizerSlot(*module, name));
+      if (slots.back() < 0) {
+        MSRT_ASSIGN_OR_RETURN(ConstTensor initial,
+                              FilledConstant(type.dtype, type.dims, list.initial));
+        slots.back() = AddSlot(module, name, std::move(initial), StateRole::kOptimizer);
+      }
       all.push_back(ReadSlot(*module, slots.back(), builder));
     }
   }
-  std::vector<ValueId> updated = builder->AddNode("msrt", method.op, std::move(all),
-                                                  std::move(method.attrs), slots.size());
+  std::vector<ValueId> updated =
+      builder->AddNode("msrt", method.op, std::move(all), std::move(method.attrs), slots.size());
   for (size_t i = 0; i < slots.size(); ++i) WriteSlot(slots[i], updated[i], builder);
   updated.resize(parameters.size());
   return updated;

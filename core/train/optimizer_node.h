@@ -18,13 +18,13 @@ Result<ConstTensor> FilledConstant(DType dtype, const Dims& dims, double number)
 // The values that the optimizer of a step uses.
 struct OptimizerInputs {
   ValueId rate = kNoValue, updates = kNoValue;
-  ValueId factor = kNoValue, skip = kNoValue;       // may be kNoValue
-  std::vector<ValueId> parameters, gradients;       // read from slots, and computed
-  std::vector<int64_t> slots;                       // of the parameters
+  ValueId factor = kNoValue, skip = kNoValue;  // may be kNoValue
+  std::vector<ValueId> parameters, gradients;  // read from slots, and computed
+  std::vector<int64_t> slots;                  // of the parameters
 };
 
 // Returns the new parameters, which are also written to their slots. `builder` is one of a graph of
-// the module.
+// the module. Graphs with the same parameters share the slots of the optimizer.
 Result<std::vector<ValueId>> AddOptimizer(Module* module, const TrainingSpec& spec,
                                           const std::vector<Parameter>& parameters,
                                           const OptimizerInputs& inputs, GradBuilder* builder);

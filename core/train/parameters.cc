@@ -4,17 +4,18 @@
 #include <cmath>
 #include <set>
 
+#include "ops/control.h"
 #include "ops/grad_builder.h"
 
 namespace msrt {
 namespace {
 
 // Ops of which only the first inputs can be weights.
-struct WeightInputs {
+struct WeightRule {
   std::string_view op;
   size_t count;
 };
-constexpr WeightInputs kWeightInputs[] = {
+constexpr WeightRule kWeightRules[] = {
     {"BatchNormalization", 3}, {"Clip", 1},          {"Resize", 1},      {"Upsample", 1},
     {"Pad", 1},                {"Pow", 1},           {"Mod", 1},         {"Dropout", 1},
     {"Where", 0},              {"QuantizeLinear", 1}, {"DequantizeLinear", 0},
@@ -30,11 +31,11 @@ constexpr std::string_view kLayers[] = {
 
 bool CanBeWeight(const Node& node, size_t input, const Type& type) {
   if (node.def == nullptr || node.def->grad == nullptr || node.def->grad == GradZero) return false;
-  for (const WeightInputs& rule : kWeightInputs) {
+  for (const WeightRule& rule : kWeightRules) {
     if (node.op == rule.op && input >= rule.count) return false;
   }
   if (type.rank() == 0) return false;
-  return type.elements() > 1 ||
+  return !type.concrete() || type.elements() > 1 ||
          std::find(std::begin(kLayers), std::end(kLayers), node.op) != std::end(kLayers);
 }
 
@@ -53,6 +54,33 @@ bool LooksLikeMask(const ConstTensor& constant) {
     return std::any_of(values.begin(), values.end(), is_large);
   }
   return false;
+}
+
+// Whether a graph that the node calls gets this input passed on and uses it as a weight.
+bool PassesWeight(const Node& node, size_t input, const WeightInputs& inputs) {
+  const ControlShape shape = ShapeOfControl(node);
+  if (input < shape.captured_from()) return false;
+  const size_t position = shape.body_extra_inputs() + input - shape.leading;
+  return std::any_of(shape.graphs.begin(), shape.graphs.end(), [&](uint32_t g) {
+    return g < inputs.size() && position < inputs[g].size() && inputs[g][position];
+  });
+}
+
+// By value: whether it is of a float type and read as a weight.
+std::vector<bool> UsedAsWeights(const Graph& graph, const WeightInputs& inputs) {
+  std::vector<bool> used(graph.value_count());
+  for (const Node& node : graph.nodes) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId v = node.inputs[i];
+      if (v == kNoValue) continue;
+      const Type& type = graph.value(v).type;
+      if (!type.is_tensor() || !IsFloat(type.dtype) || !type.rank_known) continue;
+      const bool is_weight =
+          IsControl(node) ? PassesWeight(node, i, inputs) : CanBeWeight(node, i, type);
+      if (is_weight) used[IndexOf(v)] = true;
+    }
+  }
+  return used;
 }
 
 std::string UniqueName(std::string name, std::set<std::string>* used) {
@@ -109,24 +137,47 @@ bool MatchesPattern(std::string_view name, std::string_view pattern) {
   return p == pattern.size();
 }
 
-Result<std::vector<Parameter>> FindParameters(const Graph& graph, const TrainingSpec& spec) {
-  std::vector<bool> is_weight(graph.value_count());
-  for (const Node& node : graph.nodes) {
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const ValueId v = node.inputs[i];
-      if (v == kNoValue || graph.value(v).constant == nullptr) continue;
-      const Type& type = graph.value(v).type;
-      if (IsFloat(type.dtype) && CanBeWeight(node, i, type)) is_weight[IndexOf(v)] = true;
+WeightInputs FindWeightInputs(const Module& module) {
+  WeightInputs inputs;
+  for (const Graph& graph : module.graphs) inputs.emplace_back(graph.inputs.size());
+  // Each round finds the inputs that are passed on once more.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t g = 0; g < module.graphs.size(); ++g) {
+      const std::vector<bool> used = UsedAsWeights(module.graphs[g], inputs);
+      for (size_t i = 0; i < inputs[g].size(); ++i) {
+        if (inputs[g][i] || !used[IndexOf(module.graphs[g].inputs[i])]) continue;
+        inputs[g][i] = changed = true;
+      }
     }
+  }
+  return inputs;
+}
+
+std::vector<ValueId> FindWeights(const Graph& graph, const WeightInputs& inputs) {
+  const std::vector<bool> used = UsedAsWeights(graph, inputs);
+  std::vector<ValueId> weights;
+  for (uint32_t v = 0; v < used.size(); ++v) {
+    const Value& value = graph.value(ValueId{v});
+    if (used[v] && value.constant != nullptr && !LooksLikeMask(*value.constant))
+      weights.push_back(ValueId{v});
+  }
+  return weights;
+}
+
+Result<std::vector<Parameter>> FindParameters(const Graph& graph, const TrainingSpec& spec,
+                                              const std::vector<ValueId>& passed_on) {
+  std::vector<ValueId> weights = FindWeights(graph);
+  for (const ValueId v : passed_on) {
+    if (std::find(weights.begin(), weights.end(), v) == weights.end()) weights.push_back(v);
   }
   std::vector<Parameter> parameters;
   std::set<std::string> names;
   std::vector<bool> frozen(spec.frozen.size()), grouped(spec.groups.size());
-  for (uint32_t v = 0; v < is_weight.size(); ++v) {
-    const Value& value = graph.value(ValueId{v});
-    if (!is_weight[v] || LooksLikeMask(*value.constant)) continue;
+  for (const ValueId v : weights) {
+    const Value& value = graph.value(v);
     Parameter parameter;
-    parameter.constant = ValueId{v};
+    parameter.constant = v;
     parameter.name = UniqueName(value.name, &names);
     parameter.is_vector = value.type.rank() <= 1;
     bool is_frozen = false;

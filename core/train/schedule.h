@@ -19,7 +19,7 @@ struct Schedule {
   ScheduleKind kind = ScheduleKind::kConstant;
   double rate = 0.01;        // the highest rate
   double final_rate = 0;     // cosine, polynomial: the rate at `total_steps` and after
-  int64_t total_steps = 0;   // cosine, one-cycle, polynomial; includes the warm-up
+  int64_t total_steps = 0;   // of the run; cosine, one-cycle and polynomial need it
   int64_t warmup_steps = 0;  // not for one-cycle, which has its own
   double warmup_start = 0;
   // Step: every `step_size` steps, or at each of `milestones` if there are any, the rate is

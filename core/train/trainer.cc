@@ -39,7 +39,9 @@ struct Scalar {
   TensorView ViewAs(DType dtype, double value) {
     number = value;
     single = static_cast<float>(value);
-    return {dtype, {}, Layout::kPlain,
+    return {dtype,
+            {},
+            Layout::kPlain,
             dtype == DType::kF64 ? static_cast<void*>(&number) : static_cast<void*>(&single)};
   }
 };
@@ -75,15 +77,33 @@ struct Trainer::Impl {
   std::shared_ptr<const CompiledModel> model;
   // The others share the state of `train`, and are made when they are first used.
   EntrySession train, accumulate, test, eval;
+  std::map<std::string, EntrySession, std::less<>> frozen;  // steps in later stages, by entry
   Schedule schedule;
-  int64_t accumulation = 1, micro_batches = 0, steps = 0;
+  int64_t accumulation = 1, micro_batches = 0, steps = 0, freezing_stages = 0;
   Scalar rate;
   std::map<std::string, BatchSplit, std::less<>> splits;  // by entry; those that are divided
   int64_t all_samples = 0;                                // of the batch of a step
   std::atomic<Session*> running{nullptr};                 // for Cancel
+  const Session* stepped = nullptr;                       // by the last step
 
   Communicator* ranks() const { return options.session.communicator; }
   bool is_divided() const { return !splits.empty(); }
+
+  // Stage k of n begins after part k / (n + 1) of all updates.
+  int FreezingStage() const {
+    if (freezing_stages == 0 || schedule.total_steps <= 0) return 0;
+    const double done = static_cast<double>(steps) / static_cast<double>(schedule.total_steps);
+    const auto stage = static_cast<int64_t>(done * static_cast<double>(freezing_stages + 1));
+    return static_cast<int>(std::min(stage, freezing_stages));
+  }
+
+  // The session of a step in its stage.
+  Result<EntrySession*> StepSession(bool updates, int stage) {
+    const std::string name = EntryOfStage(updates ? kTrainEntry : kAccumulateEntry, stage);
+    EntrySession* entry = stage > 0 ? &frozen[name] : updates ? &train : &accumulate;
+    MSRT_RETURN_IF_ERROR(Open(name, entry));
+    return entry;
+  }
 
   Status Run(Session* session, const RunOptions& run) {
     running = session;
@@ -95,9 +115,8 @@ struct Trainer::Impl {
   Status Open(std::string_view name, EntrySession* entry) const {
     if (entry->session != nullptr) return OkStatus();
     MSRT_ASSIGN_OR_RETURN(const size_t index, FindEntry(module, name));
-    MSRT_ASSIGN_OR_RETURN(
-        entry->session,
-        Session::Create(model, index, options.session, train.session.get()));
+    MSRT_ASSIGN_OR_RETURN(entry->session,
+                          Session::Create(model, index, options.session, train.session.get()));
     entry->FindOutputs();
     const auto split = splits.find(name);
     if (split != splits.end()) entry->split = split->second;
@@ -249,8 +268,8 @@ Status Trainer::Impl::CheckRestorable(const Checkpoint& checkpoint) const {
                              "' with this optimizer does not have");
     auto merged = MergeTypes(states[*slot].type, tensor.data.type());
     if (!merged.ok()) {
-      return InvalidArgument("'", tensor.name, "' is ", tensor.data.type(),
-                             " in the checkpoint, ", states[*slot].type, " in model '", name, "'");
+      return InvalidArgument("'", tensor.name, "' is ", tensor.data.type(), " in the checkpoint, ",
+                             states[*slot].type, " in model '", name, "'");
     }
     found[*slot] = true;
   }
@@ -280,15 +299,17 @@ Result<std::unique_ptr<Trainer>> Trainer::Create(std::shared_ptr<const Environme
   if (impl->ranks() != nullptr) MSRT_RETURN_IF_ERROR(impl->CheckRanks(module));
   if (options.sums == BatchSums::kFixed ||
       (impl->ranks() != nullptr && impl->ranks()->size() > 1)) {
-    for (const std::string_view name : {kTrainEntry, kTestEntry, kAccumulateEntry}) {
-      if (FindEntry(module, name).ok())
-        MSRT_RETURN_IF_ERROR(impl->Divide(&module, *environment, name));
+    for (const uint32_t entry : std::vector<uint32_t>(module.entries)) {
+      const std::string name = module.graphs[entry].name;
+      if (name != kEvalEntry) MSRT_RETURN_IF_ERROR(impl->Divide(&module, *environment, name));
     }
     compile.typical = impl->TypicalOfShards(module);
   }
   impl->schedule = options.schedule;
   const std::string_view count = MetadataOf(module, kAccumulationKey);
   std::from_chars(count.data(), count.data() + count.size(), impl->accumulation);
+  const std::string_view stages = MetadataOf(impl->module, kFreezingKey);
+  std::from_chars(stages.data(), stages.data() + stages.size(), impl->freezing_stages);
   MSRT_ASSIGN_OR_RETURN(impl->model,
                         CompileModule(std::move(environment), std::move(module), compile));
   MSRT_RETURN_IF_ERROR(impl->Open(kTrainEntry, &impl->train));
@@ -300,9 +321,10 @@ Result<std::unique_ptr<Trainer>> Trainer::Create(std::shared_ptr<const Environme
 Result<StepResult> Trainer::Step(const Batch& batch, const RunOptions& run) {
   Impl& t = *impl_;
   const bool updates = t.micro_batches + 1 >= t.accumulation;
-  EntrySession& entry = updates ? t.train : t.accumulate;
-  if (!updates) MSRT_RETURN_IF_ERROR(t.Open(kAccumulateEntry, &t.accumulate));
-  const std::string_view name = updates ? kTrainEntry : kAccumulateEntry;
+  const int stage = t.FreezingStage();
+  MSRT_ASSIGN_OR_RETURN(EntrySession* const step_session, t.StepSession(updates, stage));
+  EntrySession& entry = *step_session;
+  const std::string name = EntryOfStage(updates ? kTrainEntry : kAccumulateEntry, stage);
   const std::vector<ValueId>& inputs = entry.session->graph().inputs;
   size_t rate_input = inputs.size() - 1;
   if (entry.split.has_value()) {
@@ -318,6 +340,7 @@ Result<StepResult> Trainer::Step(const Batch& batch, const RunOptions& run) {
     const DType dtype = entry.session->graph().value(inputs[rate_input]).type.dtype;
     MSRT_RETURN_IF_ERROR(entry.session->SetInput(rate_input, t.rate.ViewAs(dtype, rate), nullptr));
   }
+  t.stepped = entry.session.get();
   MSRT_RETURN_IF_ERROR(t.Run(entry.session.get(), run));
   MSRT_ASSIGN_OR_RETURN(StepResult result, t.Results(entry));
   result.rate = rate;
@@ -392,6 +415,7 @@ void Trainer::Cancel() {
 }
 
 int64_t Trainer::steps() const { return impl_->steps; }
+int Trainer::freezing_stage() const { return impl_->FreezingStage(); }
 double Trainer::rate() const { return impl_->schedule.RateAt(impl_->steps); }
 const Schedule& Trainer::schedule() const { return impl_->schedule; }
 void Trainer::set_schedule(Schedule schedule) { impl_->schedule = std::move(schedule); }
@@ -454,7 +478,10 @@ Status Trainer::TakeOverFromFirstRank() {
   return receive(&impl_->micro_batches, sizeof impl_->micro_batches);
 }
 
-const ExchangeTotals& Trainer::exchanges() const { return impl_->train.session->exchanges(); }
+const ExchangeTotals& Trainer::exchanges() const {
+  const Session* const stepped = impl_->stepped;
+  return (stepped == nullptr ? impl_->train.session.get() : stepped)->exchanges();
+}
 
 Result<Module> Trainer::Export() const {
   return MakeInferenceModule(impl_->module,

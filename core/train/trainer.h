@@ -75,7 +75,10 @@ class Trainer {
   void Cancel();
 
   int64_t steps() const;  // updates so far
-  double rate() const;    // of the next step
+  // The stage of freezing that the next step belongs to, from its part of Schedule::total_steps; 0:
+  // nothing is frozen.
+  int freezing_stage() const;
+  double rate() const;  // of the next step
   const Schedule& schedule() const;
   void set_schedule(Schedule schedule);
   const CompiledModel& model() const;

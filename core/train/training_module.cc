@@ -5,8 +5,10 @@
 #include "core/autodiff/gradients.h"
 #include "core/passes/thread_steps.h"
 #include "core/train/batch_norm.h"
+#include "core/train/inner_parameters.h"
 #include "core/train/losses.h"
 #include "core/train/optimizer_node.h"
+#include "core/train/parameter_uses.h"
 #include "ops/builder.h"
 #include "ops/validate.h"
 
@@ -21,28 +23,46 @@ struct GradientControl {
 
 class TrainingModuleBuilder {
  public:
-  TrainingModuleBuilder(Module model, const TrainingSpec& spec, const OpSet* ops)
-      : module_(std::move(model)), spec_(spec), ops_(ops) {}
+  TrainingModuleBuilder(Module model, const TrainingSpec& spec, const OpSet* ops,
+                        SpecReport* report)
+      : module_(std::move(model)), spec_(spec), ops_(ops), report_(*report) {}
 
   Result<Module> Run() {
     MSRT_RETURN_IF_ERROR(Check());
     MSRT_RETURN_IF_ERROR(Validate(&module_, ops_));
-    MSRT_ASSIGN_OR_RETURN(parameters_, FindParameters(module_.main(), spec_));
+    std::vector<ValueId> passed_on;
+    if (module_.graphs.size() > 1) {
+      module_.entries.resize(1);
+      MSRT_ASSIGN_OR_RETURN(passed_on, MoveInnerParameters(&module_, ops_));
+    }
+    MSRT_ASSIGN_OR_RETURN(parameters_, FindParameters(module_.main(), spec_, passed_on));
+    MSRT_RETURN_IF_ERROR(CheckInnerNorms(module_, parameters_));
     MSRT_RETURN_IF_ERROR(AddSlots());
     const uint32_t eval = module_.entries[0];
-    const uint32_t train = CopyOf(eval, kTrainEntry), test = CopyOf(eval, kTestEntry);
-    const uint32_t accumulate = spec_.accumulation > 1 ? CopyOf(eval, kAccumulateEntry) : 0;
+    FindFrozen(module_.graphs[eval]);
+    const uint32_t test = CopyOf(eval, kTestEntry);
+    std::vector<uint32_t> train, accumulate;  // by stage of freezing
+    for (int stage = 0; stage <= spec_.freezing_stages; ++stage) {
+      train.push_back(CopyOf(eval, EntryOfStage(kTrainEntry, stage)));
+      if (spec_.accumulation > 1)
+        accumulate.push_back(CopyOf(eval, EntryOfStage(kAccumulateEntry, stage)));
+    }
     module_.graphs[eval].name = kEvalEntry;
-    module_.entries = {train, eval, test};
-    if (spec_.accumulation > 1) module_.entries.push_back(accumulate);
-    MSRT_RETURN_IF_ERROR(BuildTrain(train));
+    module_.entries = {train[0], eval, test};
+    module_.entries.insert(module_.entries.end(), accumulate.begin(), accumulate.end());
+    module_.entries.insert(module_.entries.end(), train.begin() + 1, train.end());
+    for (size_t stage = 0; stage < train.size(); ++stage)
+      MSRT_RETURN_IF_ERROR(BuildTrain(train[stage], trained_[stage]));
     MSRT_RETURN_IF_ERROR(ReadParameters(eval, EvalSlots()).status());
     MSRT_RETURN_IF_ERROR(ReadStatistics(eval));
     MSRT_RETURN_IF_ERROR(BuildTest(test));
-    if (spec_.accumulation > 1) MSRT_RETURN_IF_ERROR(BuildAccumulate(accumulate));
+    for (size_t stage = 0; stage < accumulate.size(); ++stage)
+      MSRT_RETURN_IF_ERROR(BuildAccumulate(accumulate[stage], trained_[stage]));
     for (uint32_t entry : module_.entries) module_.graphs[entry].CompactValues();
     module_.metadata.emplace_back(kTrainingKey, module_.name);
     module_.metadata.emplace_back(kAccumulationKey, std::to_string(spec_.accumulation));
+    if (spec_.freezing_stages > 0)
+      module_.metadata.emplace_back(kFreezingKey, std::to_string(spec_.freezing_stages));
     MSRT_RETURN_IF_ERROR(Validate(&module_, ops_));
     return std::move(module_);
   }
@@ -65,9 +85,35 @@ class TrainingModuleBuilder {
     if (!(spec_.average_decay >= 0) || spec_.average_decay >= 1)
       return InvalidArgument("average_decay = ", spec_.average_decay,
                              ", must be at least 0 and below 1");
+    constexpr int kMaxStages = 16;
+    if (spec_.freezing_stages < 0 || spec_.freezing_stages > kMaxStages)
+      return InvalidArgument("freezing_stages = ", spec_.freezing_stages,
+                             ", must be between 0 and ", kMaxStages);
     if (!(spec_.loss_scale.initial > 0))
       return InvalidArgument("loss scale ", spec_.loss_scale.initial, " must be positive");
     return OkStatus();
+  }
+
+  // Which parameters are trained in each stage of freezing, as positions.
+  void FindFrozen(const Graph& graph) {
+    std::vector<ValueId> constants;
+    for (const Parameter& p : parameters_) constants.push_back(p.constant);
+    const std::vector<size_t> order = OrderOfUse(graph, constants);
+    const auto stages = static_cast<size_t>(spec_.freezing_stages);
+    for (size_t stage = 0; stage <= stages; ++stage) {
+      const size_t frozen = stage == 0 ? 0 : order.size() * stage / (2 * stages);
+      if (stage > 0) report_.frozen.push_back(frozen);
+      std::vector<size_t>& trained =
+          trained_.emplace_back(order.begin() + static_cast<ptrdiff_t>(frozen), order.end());
+      std::sort(trained.begin(), trained.end());
+    }
+  }
+
+  template <typename T>
+  static std::vector<T> Selected(const std::vector<T>& all, const std::vector<size_t>& positions) {
+    std::vector<T> selected;
+    for (size_t p : positions) selected.push_back(all[p]);
+    return selected;
   }
 
   GradBuilder BuilderOf(uint32_t graph, std::string_view name) {
@@ -120,8 +166,8 @@ class TrainingModuleBuilder {
     for (size_t p = 0; p < parameters_.size(); ++p) {
       const ConstTensor initial = module_.states[static_cast<size_t>(slots_[p])].initial;
       if (spec_.average_decay > 0) {
-        averages_.push_back(AddSlot(&module_, StrCat(parameters_[p].name, ".ema"), initial,
-                                    StateRole::kOptimizer));
+        averages_.push_back(
+            AddSlot(&module_, StrCat(parameters_[p].name, ".ema"), initial, StateRole::kOptimizer));
       }
       if (spec_.accumulation > 1) {
         MSRT_ASSIGN_OR_RETURN(ConstTensor zeros, FilledConstant(initial.dtype, initial.dims, 0));
@@ -137,8 +183,8 @@ class TrainingModuleBuilder {
     if (!spec_.loss_scale.dynamic) return OkStatus();
     MSRT_ASSIGN_OR_RETURN(ConstTensor scale,
                           FilledConstant(float_type_, {}, spec_.loss_scale.initial));
-    scale_ = AddSlot(&module_, std::string(kLossScaleSlot), std::move(scale),
-                     StateRole::kOptimizer);
+    scale_ =
+        AddSlot(&module_, std::string(kLossScaleSlot), std::move(scale), StateRole::kOptimizer);
     growth_ = AddSlot(&module_, std::string(kGrowthSlot), zero, StateRole::kOptimizer);
     return OkStatus();
   }
@@ -159,8 +205,7 @@ class TrainingModuleBuilder {
     }
     graph.nodes.insert(graph.nodes.end(), std::make_move_iterator(nodes.begin()),
                        std::make_move_iterator(nodes.end()));
-    for (size_t p = 0; p < slots.size(); ++p)
-      graph.ReplaceUses(parameters_[p].constant, reads[p]);
+    for (size_t p = 0; p < slots.size(); ++p) graph.ReplaceUses(parameters_[p].constant, reads[p]);
     return reads;
   }
 
@@ -247,7 +292,8 @@ class TrainingModuleBuilder {
     GradBuilder b = BuilderOf(g, "correct");
     const ValueId likeliest =
         b.Add("ArgMax", {scores}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
-    const ValueId hits = b.Add("Cast", {b.Add("Equal", {likeliest, target})}, {{"to", DType::kI64}});
+    const ValueId hits =
+        b.Add("Cast", {b.Add("Equal", {likeliest, target})}, {{"to", DType::kI64}});
     loss.correct = b.Add("ReduceSum", {hits}, {{"keepdims", int64_t{0}}});
     MSRT_RETURN_IF_ERROR(b.status());
     return loss;
@@ -279,15 +325,47 @@ class TrainingModuleBuilder {
         "number", ConstTensor::Of<double>(DType::kF64, {}, std::span<const double>(&number, 1)));
   }
 
-  Result<std::vector<ValueId>> Gradients(uint32_t g, ValueId loss, ValueId scale,
-                                         const std::vector<ValueId>& reads) {
+  // The gradients of parameters. `model_nodes`: the nodes before it are the model's, those after it
+  // the loss.
+  Result<std::vector<ValueId>> Gradients(uint32_t g, size_t model_nodes, ValueId loss,
+                                         ValueId scale, const std::vector<ValueId>& reads) {
     GradientRequest request{{loss}, {}, reads};
     if (scale != kNoValue) {
       GradBuilder b = BuilderOf(g, "loss_scale");
       request.seeds = {b.CastTo(scale, loss)};
       MSRT_RETURN_IF_ERROR(b.status());
     }
-    return AddGradients(&module_, g, request, ops_);
+    const size_t forward_nodes = module_.graphs[g].nodes.size();
+    MSRT_ASSIGN_OR_RETURN(std::vector<ValueId> gradients, AddGradients(&module_, g, request, ops_));
+    Graph& graph = module_.graphs[g];
+    if (spec_.activations.is_set()) {
+      MSRT_ASSIGN_OR_RETURN(const ActivationMemory memory,
+                            LimitActivations(spec_.activations, forward_nodes, &graph));
+      if (graph.name == kTrainEntry) report_.activations = memory;
+    }
+    if (spec_.reduced_activations) {
+      MSRT_ASSIGN_OR_RETURN(const size_t values,
+                            StoreActivationsReduced(model_nodes, forward_nodes, &graph));
+      if (graph.name == kTrainEntry) report_.reduced_values = values;
+    }
+    return gradients;
+  }
+
+  // Subtracts from the gradient of a matrix or filter the mean of each output's part.
+  Status Centralize(uint32_t g, const std::vector<ValueId>& reads,
+                    std::vector<ValueId>* gradients) {
+    if (!spec_.centralized_gradients) return OkStatus();
+    const std::vector<std::vector<int64_t>> axes = SummedAxes(module_.graphs[g], reads);
+    GradBuilder b = BuilderOf(g, "centralized");
+    size_t count = 0;
+    for (size_t p = 0; p < reads.size(); ++p) {
+      if (axes[p].empty()) continue;
+      const ValueId mean = b.Add("ReduceMean", {(*gradients)[p]}, {{"axes", axes[p]}});
+      (*gradients)[p] = b.Minus((*gradients)[p], mean);
+      ++count;
+    }
+    report_.centralized = std::max(report_.centralized, count);
+    return b.status();
   }
 
   // The loss scale of a step, as a value of the graph; kNoValue: 1.
@@ -336,32 +414,36 @@ class TrainingModuleBuilder {
     GradBuilder b = BuilderOf(g, kLossScaleSlot);
     const ValueId before = ReadSlot(module_, growth_, &b);
     const ValueId counted = b.Plus(before, 1.0), zero = b.Scalar(0, before);
-    const ValueId enough = b.Add(
-        "GreaterOrEqual",
-        {counted, b.Scalar(static_cast<double>(spec_.loss_scale.growth_interval), before)});
+    const ValueId enough =
+        b.Add("GreaterOrEqual",
+              {counted, b.Scalar(static_cast<double>(spec_.loss_scale.growth_interval), before)});
     const ValueId count = b.Add("Where", {b.Add("Or", {control.skip, enough}), zero, counted});
     const ValueId grown = b.Times(control.scale, spec_.loss_scale.growth),
                   shrunk = b.Times(control.scale, spec_.loss_scale.backoff);
-    const ValueId scale = b.Add(
-        "Where", {control.skip, shrunk, b.Add("Where", {enough, grown, control.scale})});
+    const ValueId scale =
+        b.Add("Where", {control.skip, shrunk, b.Add("Where", {enough, grown, control.scale})});
     WriteSlot(growth_, count, &b);
     WriteSlot(scale_, scale, &b);
     return b.status();
   }
 
-  Status BuildTrain(uint32_t g) {
+  // `trained`: positions of the parameters that the step updates.
+  Status BuildTrain(uint32_t g, const std::vector<size_t>& trained) {
     SwitchToTraining(g);
-    MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> reads, ReadParameters(g, slots_));
+    MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> all_reads, ReadParameters(g, slots_));
     MSRT_ASSIGN_OR_RETURN(const BatchStatistics statistics,
-                          SwitchToBatchStatistics(norms_, reads.size(), &module_.graphs[g]));
+                          SwitchToBatchStatistics(norms_, all_reads.size(), &module_.graphs[g]));
+    const std::vector<ValueId> reads = Selected(all_reads, trained);
+    const size_t model_nodes = module_.graphs[g].nodes.size();
     MSRT_ASSIGN_OR_RETURN(const Loss loss, AddModelLoss(g));
-    const ValueId rate =
-        module_.graphs[g].AddInput("learning_rate", Type::Tensor(float_type_, {}));
+    const ValueId rate = module_.graphs[g].AddInput("learning_rate", Type::Tensor(float_type_, {}));
     MSRT_ASSIGN_OR_RETURN(const ValueId scale, Scale(g));
-    MSRT_ASSIGN_OR_RETURN(std::vector<ValueId> gradients, Gradients(g, loss.value, scale, reads));
-    MSRT_RETURN_IF_ERROR(AddSums(g, &gradients));
+    MSRT_ASSIGN_OR_RETURN(std::vector<ValueId> gradients,
+                          Gradients(g, model_nodes, loss.value, scale, reads));
+    MSRT_RETURN_IF_ERROR(AddSums(g, trained, &gradients));
+    MSRT_RETURN_IF_ERROR(Centralize(g, reads, &gradients));
     MSRT_ASSIGN_OR_RETURN(const GradientControl control, Control(g, scale, gradients));
-    MSRT_RETURN_IF_ERROR(Update(g, rate, reads, gradients, control));
+    MSRT_RETURN_IF_ERROR(Update(g, rate, trained, all_reads, gradients, control));
     MSRT_RETURN_IF_ERROR(FollowStatistics(g, statistics, control.skip));
     MSRT_RETURN_IF_ERROR(UpdateScale(g, control));
     MSRT_RETURN_IF_ERROR(CountStep(g));
@@ -375,25 +457,32 @@ class TrainingModuleBuilder {
   }
 
   // Adds the gradients of the micro-batches before to those of this one, and clears them.
-  Status AddSums(uint32_t g, std::vector<ValueId>* gradients) {
+  Status AddSums(uint32_t g, const std::vector<size_t>& trained, std::vector<ValueId>* gradients) {
     if (sums_.empty()) return OkStatus();
     GradBuilder b = BuilderOf(g, "accumulated");
-    for (size_t p = 0; p < sums_.size(); ++p) {
-      const ValueId sum = ReadSlot(module_, sums_[p], &b);
-      (*gradients)[p] = b.Plus(sum, (*gradients)[p]);
-      WriteSlot(sums_[p], b.Zeros(sum), &b);
+    for (size_t i = 0; i < trained.size(); ++i) {
+      const int64_t slot = sums_[trained[i]];
+      const ValueId sum = ReadSlot(module_, slot, &b);
+      (*gradients)[i] = b.Plus(sum, (*gradients)[i]);
+      WriteSlot(slot, b.Zeros(sum), &b);
     }
     return b.status();
   }
 
-  Status Update(uint32_t g, ValueId rate, const std::vector<ValueId>& reads,
-                const std::vector<ValueId>& gradients, const GradientControl& control) {
+  // `gradients` are those of the trained parameters, `reads` are of all.
+  Status Update(uint32_t g, ValueId rate, const std::vector<size_t>& trained,
+                const std::vector<ValueId>& reads, const std::vector<ValueId>& gradients,
+                const GradientControl& control) {
     GradBuilder b = BuilderOf(g, OptimizerName(spec_.optimizer.kind));
     const ValueId updates = ReadSlot(module_, updates_, &b);
     MSRT_ASSIGN_OR_RETURN(
-        const std::vector<ValueId> updated,
-        AddOptimizer(&module_, spec_, parameters_,
-                     {rate, updates, control.factor, control.skip, reads, gradients, slots_}, &b));
+        const std::vector<ValueId> changed,
+        AddOptimizer(&module_, spec_, Selected(parameters_, trained),
+                     {rate, updates, control.factor, control.skip, Selected(reads, trained),
+                      gradients, Selected(slots_, trained)},
+                     &b));
+    std::vector<ValueId> updated = reads;
+    for (size_t i = 0; i < trained.size(); ++i) updated[trained[i]] = changed[i];
     if (!averages_.empty()) {
       std::vector<ValueId> all{control.skip};
       for (int64_t slot : averages_) all.push_back(ReadSlot(module_, slot, &b));
@@ -410,19 +499,21 @@ class TrainingModuleBuilder {
     return b.status();
   }
 
-  Status BuildAccumulate(uint32_t g) {
+  Status BuildAccumulate(uint32_t g, const std::vector<size_t>& trained) {
     SwitchToTraining(g);
     MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> reads, ReadParameters(g, slots_));
     MSRT_ASSIGN_OR_RETURN(const BatchStatistics statistics,
                           SwitchToBatchStatistics(norms_, reads.size(), &module_.graphs[g]));
+    const size_t model_nodes = module_.graphs[g].nodes.size();
     MSRT_ASSIGN_OR_RETURN(const Loss loss, AddModelLoss(g));
     MSRT_ASSIGN_OR_RETURN(const ValueId scale, Scale(g));
     MSRT_ASSIGN_OR_RETURN(const std::vector<ValueId> gradients,
-                          Gradients(g, loss.value, scale, reads));
+                          Gradients(g, model_nodes, loss.value, scale, Selected(reads, trained)));
     GradBuilder b = BuilderOf(g, "accumulated");
-    for (size_t p = 0; p < sums_.size(); ++p) {
-      const ValueId sum = ReadSlot(module_, sums_[p], &b);
-      WriteSlot(sums_[p], b.Plus(sum, gradients[p]), &b);
+    for (size_t i = 0; i < trained.size(); ++i) {
+      const int64_t slot = sums_[trained[i]];
+      const ValueId sum = ReadSlot(module_, slot, &b);
+      WriteSlot(slot, b.Plus(sum, gradients[i]), &b);
     }
     MSRT_RETURN_IF_ERROR(b.status());
     MSRT_RETURN_IF_ERROR(FollowStatistics(g, statistics, kNoValue));
@@ -450,59 +541,22 @@ class TrainingModuleBuilder {
   Module module_;
   const TrainingSpec& spec_;
   const OpSet* const ops_;
+  SpecReport& report_;
   std::vector<Parameter> parameters_;
   std::vector<TrainedNorm> norms_;
+  std::vector<std::vector<size_t>> trained_;      // by stage of freezing: positions of parameters
   std::vector<int64_t> slots_, averages_, sums_;  // by parameter; the last two may be empty
   int64_t updates_ = -1, scale_ = -1, growth_ = -1, step_ = -1;  // -1: there is none
-  DType float_type_ = DType::kF32;  // of the rate and the loss scale
+  DType float_type_ = DType::kF32;                               // of the rate and the loss scale
 };
 
 }  // namespace
 
-Result<Module> MakeTrainingModule(Module model, const TrainingSpec& spec, const OpSet* ops) {
-  return TrainingModuleBuilder(std::move(model), spec, ops).Run();
-}
-
-std::string_view MetadataOf(const Module& module, std::string_view key) {
-  for (const auto& [name, value] : module.metadata) {
-    if (name == key) return value;
-  }
-  return {};
-}
-
-Result<size_t> FindEntry(const Module& module, std::string_view name) {
-  std::string names;
-  for (size_t e = 0; e < module.entries.size(); ++e) {
-    const std::string& entry = module.graphs[module.entries[e]].name;
-    if (entry == name) return e;
-    names += StrCat(names.empty() ? "" : ", ", entry);
-  }
-  return InvalidArgument("model '", module.name, "' has no entry '", name, "', only ", names);
-}
-
-bool HasClassTargets(const Module& training) {
-  const Result<size_t> entry = FindEntry(training, kTestEntry);
-  if (!entry.ok()) return false;
-  const Graph& graph = training.graphs[training.entries[*entry]];
-  return std::any_of(graph.outputs.begin(), graph.outputs.end(),
-                     [&](ValueId v) { return graph.value(v).name == "correct"; });
-}
-
-int64_t OutputClasses(const Module& training) {
-  const Result<size_t> eval = FindEntry(training, kEvalEntry);
-  if (!eval.ok()) return 0;
-  const Graph& graph = training.graphs[training.entries[*eval]];
-  const Type& scores = graph.value(graph.outputs[0]).type;
-  return scores.rank_known && scores.rank() > 1 && IsKnown(scores.dims[1]) ? scores.dims[1] : 0;
-}
-
-bool HasProbabilities(const Graph& graph) {
-  if (graph.outputs.empty()) return false;
-  for (const Node& node : graph.nodes) {
-    if (!node.outputs.empty() && node.outputs[0] == graph.outputs[0])
-      return node.domain.empty() && node.op == "Softmax";
-  }
-  return false;
+Result<Module> MakeTrainingModule(Module model, const TrainingSpec& spec, const OpSet* ops,
+                                  SpecReport* report) {
+  SpecReport unused;
+  return TrainingModuleBuilder(std::move(model), spec, ops, report == nullptr ? &unused : report)
+      .Run();
 }
 
 }  // namespace msrt

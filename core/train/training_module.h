@@ -10,6 +10,9 @@
 //   accumulate  only with accumulation: the inputs of train without the rate -> "loss", "correct";
 //               adds the gradients to those that the next run of train uses
 //
+// With stages of freezing there are train.1, accumulate.1, train.2, ..., which leave more and more
+// parameters as they are.
+//
 // Made before passes, so that they optimise the whole step.
 #pragma once
 
@@ -23,18 +26,29 @@ class OpSet;  // ops/registry.h
 inline constexpr std::string_view kTrainEntry = "train", kEvalEntry = "eval", kTestEntry = "test",
                                   kAccumulateEntry = "accumulate";
 // Slots that are no part of a parameter.
-inline constexpr std::string_view kUpdatesSlot = "msrt.updates",
-                                  kLossScaleSlot = "msrt.loss_scale",
+inline constexpr std::string_view kUpdatesSlot = "msrt.updates", kLossScaleSlot = "msrt.loss_scale",
                                   kGrowthSlot = "msrt.loss_scale_updates";
-// Keys of Module::metadata: the name of the model, which marks a training module, and the number of
-// micro-batches of an update.
+// Keys of Module::metadata: the name of the model, which marks a training module, the number of
+// micro-batches of an update, and the number of stages of freezing.
 inline constexpr std::string_view kTrainingKey = "msrt.training",
-                                  kAccumulationKey = "msrt.accumulation";
+                                  kAccumulationKey = "msrt.accumulation",
+                                  kFreezingKey = "msrt.freezing_stages";
+
+// What was made of a spec, for the entry train.
+struct SpecReport {
+  ActivationMemory activations;  // if there is a limit
+  size_t reduced_values = 0;     // kept in bf16
+  size_t centralized = 0;        // gradients
+  std::vector<size_t> frozen;    // parameters that are frozen, by stage
+};
 
 // `model`: for inference, from a file, the zoo or the C API. `ops` are user-defined ops; may be
-// null.
+// null. So may `report`.
 Result<Module> MakeTrainingModule(Module model, const TrainingSpec& spec,
-                                  const OpSet* ops = nullptr);
+                                  const OpSet* ops = nullptr, SpecReport* report = nullptr);
+
+// Returns the name of an entry in a stage of freezing: "train", "train.1".
+std::string EntryOfStage(std::string_view entry, int stage);
 
 // Returns the value of a key, or nothing.
 std::string_view MetadataOf(const Module& module, std::string_view key);

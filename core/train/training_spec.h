@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/train/activation_memory.h"
 #include "core/train/losses.h"
 
 namespace msrt {
@@ -32,9 +33,9 @@ struct OptimizerSpec {
   bool decays_vectors = false;
   double momentum = 0.9;  // momentum, nesterov, lars; rmsprop has its own
   double dampening = 0;
-  double beta1 = 0.9, beta2 = 0.999;       // adam, adamw, lamb
-  std::optional<double> epsilon;           // empty: PyTorch's default of the method
-  double alpha = 0.99;                     // rmsprop
+  double beta1 = 0.9, beta2 = 0.999;  // adam, adamw, lamb
+  std::optional<double> epsilon;      // empty: PyTorch's default of the method
+  double alpha = 0.99;                // rmsprop
   double rmsprop_momentum = 0;
   bool centered = false;                   // rmsprop
   double rate_decay = 0, initial_sum = 0;  // adagrad
@@ -67,7 +68,7 @@ struct TrainingSpec {
   // Cross-entropy: the target is a distribution with the shape of the scores, not a class.
   bool target_is_distribution = false;
   std::vector<double> class_weights;  // cross-entropy: one for each class, or none
-  size_t output = 0;  // of the model, that the loss compares with the target
+  size_t output = 0;                  // of the model, that the loss compares with the target
   OptimizerSpec optimizer;
   std::vector<std::string> frozen;     // patterns of parameters that stay constants
   std::vector<ParameterGroup> groups;  // the first that matches counts
@@ -76,6 +77,13 @@ struct TrainingSpec {
   int64_t accumulation = 1;            // micro-batches whose gradients make one update
   LossScale loss_scale;
   double average_decay = 0;  // of the moving average of parameters, which eval uses; 0: none
+  ActivationLimit activations = {};
+  bool reduced_activations = false;    // f32 values are kept for gradients in bf16
+  bool centralized_gradients = false;  // of matrices and filters: each output's mean is subtracted
+  // In the course of a run more and more parameters stay as they are, those that are used first
+  // before all others: from part k / (stages + 1) of the updates on, the first k / (2 stages) of
+  // them. Gradients then end earlier.
+  int freezing_stages = 0;
 };
 
 }  // namespace msrt

@@ -277,6 +277,18 @@ TEST(OneDnn, ReducedCandidatesComputeInBf16) {
   };
   add_product({1, 32, 64}, {64, 48}, true);
   add_product({4, 32, 64}, {4, 64, 48}, false);
+  // The backward pass of a convolution: its gradients of weights and of inputs.
+  const std::vector<int64_t> ones(4, 1), kernel{3, 3};
+  nodes.push_back(std::make_unique<OneNode>(
+      "msrt", "ConvWeightGrad", AttrList{{"kernel_shape", kernel}, {"pads", ones}},
+      std::vector<std::optional<ConstTensor>>{RandomFloats({2, 32, 14, 14}, 1),
+                                              RandomFloats({2, 64, 14, 14}, 2)},
+      std::vector<bool>{false, false}));
+  nodes.push_back(std::make_unique<OneNode>(
+      "", "ConvTranspose", AttrList{{"kernel_shape", kernel}, {"pads", ones}},
+      std::vector<std::optional<ConstTensor>>{RandomFloats({2, 64, 14, 14}, 1),
+                                              RandomFloats({64, 32, 3, 3}, 2)},
+      std::vector<bool>{false, false}));
   size_t reduced = 0;
   for (const auto& node : nodes) {
     ASSERT_TRUE(node->ok()) << node->status().message();

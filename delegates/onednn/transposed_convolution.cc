@@ -18,6 +18,9 @@ constexpr size_t kX = 0, kW = 1, kB = 2;
 // A later part of a sum over input channels adds no bias.
 bool HasBias(const OpView& op) { return op.has_input(kB) && op.Int("partial") == 0; }
 
+// Rounding an operand reads all of it and writes half as many bytes.
+constexpr double kRoundingTraffic = 1.5;
+
 double Efficiency(Layout layout) {
   switch (layout) {
     case Layout::kPlain:
@@ -57,6 +60,13 @@ std::string QueryTransposed(const NodeInfo& node, std::vector<Candidate>* candid
                                 Roofline(node.machine, node.flops, Efficiency(layout), node.bytes),
                                 layout == Layout::kPlain ? "gemm" : "jit");
     c.input_layouts[kW] = Layout::kPlain;
+    candidates->push_back(c);
+    if (layout != Layout::kChannelsLast || !HasBf16() || op.Int("group") != 1) continue;
+    const auto rounded = static_cast<double>(node.typical->input(kX).bytes());
+    c.seconds = Roofline(node.machine, node.flops, kBf16Speedup * Efficiency(layout), node.bytes) +
+                Roofline(node.machine, 0, 1, kRoundingTraffic * rounded);
+    c.algorithm = "jit bf16";
+    c.reduced = true;
     candidates->push_back(std::move(c));
   }
   return {};
@@ -78,6 +88,7 @@ class TransposedRecipe final : public Recipe {
  public:
   TransposedRecipe(const NodeInfo& node, const Candidate& candidate, const CompileContext& context)
       : Recipe(node, candidate),
+        reduced_(candidate.reduced),
         typical_elements_(node.typical->output(0).elements()),
         weights_(node, kW, PlainWeights(*node.typical), context) {}
 
@@ -97,7 +108,10 @@ class TransposedRecipe final : public Recipe {
       if (added) return OkStatus();
     }
     MSRT_ASSIGN_OR_RETURN(const Place weights, weights_.In(PlainWeights(op), wanted, plan));
-    std::vector<Argument> arguments{{DNNL_ARG_SRC, Place::Input(kX), descriptor.src_desc()},
+    const Place source =
+        plan->Converted(Place::Input(kX), onednn::Describe(op.input(kX), input_layout(kX)),
+                        descriptor.src_desc());
+    std::vector<Argument> arguments{{DNNL_ARG_SRC, source, descriptor.src_desc()},
                                     {DNNL_ARG_WEIGHTS, weights, wanted},
                                     {DNNL_ARG_DST, Place::Output(0), descriptor.dst_desc()}};
     if (HasBias(op)) arguments.push_back({DNNL_ARG_BIAS, Place::Input(kB), descriptor.bias_desc()});
@@ -110,7 +124,7 @@ class TransposedRecipe final : public Recipe {
  private:
   // As in convolution.cc.
   bool TakesPackedPanels(const OpView& op) const {
-    return packed_.get_ndims() > 0 && output_layout(0) == Layout::kChannelsLast &&
+    return !reduced_ && packed_.get_ndims() > 0 && output_layout(0) == Layout::kChannelsLast &&
            input_layout(kX) == Layout::kChannelsLast &&
            (this->op().input(kX).concrete() || op.output(0).elements() <= typical_elements_);
   }
@@ -133,6 +147,14 @@ class TransposedRecipe final : public Recipe {
   }
 
   Result<Descriptor> Describe(const OpView& op) const {
+    if (!reduced_) return Describe(op, memory::data_type::f32);
+    auto reduced = Describe(op, memory::data_type::bf16);
+    return reduced.ok() && !IsNaive(*reduced) ? std::move(reduced)
+                                              : Describe(op, memory::data_type::f32);
+  }
+
+  // With source and weights of this type; sums and everything else are f32.
+  Result<Descriptor> Describe(const OpView& op, memory::data_type factors) const {
     MSRT_ASSIGN_OR_RETURN(const Windows windows, WindowsOfNode(op));
     memory::dims strides, dilations, begin, end;
     for (int i = 0; i < windows.rank; ++i) {
@@ -143,7 +165,8 @@ class TransposedRecipe final : public Recipe {
       // result and rounds down.
       end.push_back(std::max<int64_t>(CutAtEnd(axis), 0));
     }
-    const memory::desc src = onednn::Describe(op.input(kX), input_layout(kX)),
+    const memory::desc given = onednn::Describe(op.input(kX), input_layout(kX)),
+                       src = factors == memory::data_type::bf16 ? InBf16(given) : given,
                        dst = onednn::Describe(op.output(0), output_layout(0));
     const memory::desc bias = HasBias(op) ? DescribePlain(op.input(kB).dims) : memory::desc();
     const dnnl::primitive_attr attr = UserScratchpad();
@@ -152,14 +175,16 @@ class TransposedRecipe final : public Recipe {
                         dnnl::algorithm::deconvolution_direct, src, weights, bias, dst, strides,
                         dilations, begin, end, attr, true);
     };
-    const memory::desc any(PlainWeights(op).get_dims(), memory::data_type::f32,
-                           memory::format_tag::any);
-    const Descriptor descriptor = DescribeWithWeights(make, packed_, any);
+    const memory::desc any(PlainWeights(op).get_dims(), factors, memory::format_tag::any);
+    const bool is_packed = packed_.get_ndims() > 0 && packed_.get_data_type() == factors;
+    const Descriptor descriptor =
+        DescribeWithWeights(make, is_packed ? packed_ : memory::desc(), any);
     if (descriptor.get(true) == nullptr)
       return Unsupported("oneDNN has no transposed convolution for these shapes");
     return descriptor;
   }
 
+  const bool reduced_;              // rounds source and weights to bf16, where the library has it
   const int64_t typical_elements_;  // of the output
   Weights weights_;
   memory::desc packed_;  // empty until Pack

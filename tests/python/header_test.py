@@ -16,7 +16,7 @@ STRUCTS = {"msrt_runtime_config": _library.RuntimeConfig, "msrt_tensor_info": _l
            "msrt_trainer_config": _library.TrainerConfig, "msrt_step_result": _library.StepResult, "msrt_evaluation": _library.Evaluation,
            "msrt_train_progress": _library.TrainProgress, "msrt_train_epoch": _library.TrainEpoch, "msrt_fit_config": _library.FitConfig}
 WIDTHS = {"uint32_t": 4, "int32_t": 4, "msrt_dtype": 4, "msrt_accuracy": 4, "msrt_state_role": 4, "msrt_executor": 4, "int64_t": 8, "size_t": 8, "double": 8,
-          "msrt_loss": 4, "uint64_t": 8, "msrt_read_batch": 8}
+          "msrt_loss": 4, "msrt_precision": 4, "msrt_boost": 4, "uint64_t": 8, "msrt_read_batch": 8}
 
 
 def header():

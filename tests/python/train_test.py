@@ -88,6 +88,20 @@ class Train(ModelCase):
             np.testing.assert_allclose(other(batch(9)[0])["y"], predicted, rtol=1e-5, atol=1e-6)
         self.assertFalse(np.allclose(trainer.predict(batch(9)[0])["y"], predicted, rtol=1e-5))
 
+    def test_boost_lists_its_changes(self):
+        self.assertEqual(self.trainer().info["changes"], [])
+        trainer = self.trainer(boost="O2", activation_memory="100%", shapes={"x": (SAMPLES, FEATURES)})
+        self.assertEqual([c["name"] for c in trainer.info["changes"]], ["bf16 products", "bf16 activations", "recomputation"])
+        self.assertGreater(trainer.info["activations"]["kept_bytes"], 0)
+        losses = [trainer.step(*batch(i)).loss for i in range(8)]
+        self.assertLess(losses[-1], losses[0])
+        mixed = self.trainer(precision="mixed")
+        self.assertEqual(len(mixed.info["changes"]), 2)
+        for options, message in (({"boost": "O4"}, "boost is 'O4'"), ({"precision": "bf16"}, "precision is 'bf16'"),
+                                 ({"activation_memory": "40"}, "at least"), ({"activation_memory": "40%"}, "input 'x'")):
+            with self.assertRaisesRegex(msrt.Error, message):
+                self.trainer(**options, **({"shapes": {"x": (SAMPLES, FEATURES)}} if message == "at least" else {}))
+
     def test_fit_has_the_bits_of_steps(self):
         data = [batch(i) for i in range(4)]
         fitted, stepped = self.trainer(), self.trainer()

@@ -67,6 +67,40 @@ class Train(ToolCase):
         with open(self.path(name), "rb") as f:
             return f.read()
 
+    def test_boost_keeps_the_accuracy_and_lists_its_changes(self):
+        self.digits(train=900)
+        self.train("--boost", "off", epochs=1, output="off")
+        self.assertEqual([change["name"] for change in self.report("off")["changes"]], ["plain"])
+        for boost, names in (("O1", []), ("O2", ["bf16 products", "bf16 activations"]),
+                             ("O3", ["bf16 products", "bf16 activations", "centralized gradients", "accumulation", "freezing", "freezing"])):
+            done = self.train("--boost", boost, epochs=20, output=boost)
+            report = self.report(boost)
+            self.assertEqual([change["name"] for change in report["changes"]], names)
+            self.assertEqual(done.stdout.count("change "), len(names), done.stdout)
+            self.assertGreaterEqual(report["accuracy"], 0.95, boost)
+        self.train("--precision", "mixed", epochs=1, output="mixed")
+        self.assertEqual(len(self.report("mixed")["changes"]), 2)
+
+    def test_activation_memory_is_limited(self):
+        self.digits()
+        self.train("--sums", "fixed", epochs=1, output="all")
+        done = self.train("--sums", "fixed", "--activation-memory", "70%", epochs=1, output="limited")
+        memory = self.report("limited")["activations"]
+        self.assertLessEqual(memory["planned_bytes"], 0.7 * memory["kept_bytes"])
+        self.assertGreater(memory["recomputed"], 0)
+        self.assertIn("change     recomputation: activations take", done.stdout)
+        self.assertEqual(self.report("limited")["loss"], self.report("all")["loss"])
+        done = self.train("--activation-memory", "1kB", output="tiny", code=1)
+        self.assertIn("they take at least", done.stderr)
+
+    def test_wrong_speed_options_are_refused(self):
+        self.digits()
+        for options, message in ((["--boost", "O4"], "must be off, O1, O2 or O3"), (["--precision", "f16"], "must be f32 or mixed"),
+                                 (["--activation-memory", "much"], "must look like 2GiB")):
+            self.assertIn(message, self.train(*options, output="wrong", code=2).stderr)
+        done = self.train("--boost", "O2", "--sums", "fixed", output="fixed", code=1)
+        self.assertIn("mixed precision rounds products to bf16", done.stderr)
+
     def test_digits_are_learned(self):
         self.digits(train=900)
         done = self.train(epochs=20)

@@ -207,6 +207,7 @@ Status Check(const Arguments& a) {
   if (a.image > 0 && !IsZooName(a.model))
     return InvalidArgument("--image is for models of the zoo; use --shape");
   if (!a.training.empty()) MSRT_RETURN_IF_ERROR(ParseOptimizer(a.training).status());
+  MSRT_RETURN_IF_ERROR(CheckSpeedOptions(a.speed));
   if (a.streams > 1 && a.threads > 1) {
     return InvalidArgument("--threads ", a.threads, " with --streams ", a.streams,
                            ": each stream runs on one thread; leave --threads out");
@@ -301,6 +302,7 @@ class CommandLine {
     bench->add_option("--loss", a_.loss, "of --training: cross-entropy, mse")
         ->check(CLI::IsMember({"cross-entropy", "mse"}))
         ->needs(training);
+    AddSpeedOptions(bench, &a_.speed, training);
     bench->add_option("--image", a_.image, "height and width of a zoo model's images")
         ->check(CLI::Range(1, 1 << 16));
     bench->add_option("--json", a_.json, "write the report as JSON; - is standard output");

@@ -8,6 +8,7 @@
 #include "core/base/status.h"
 #include "tools/files/output_file.h"
 #include "tools/msrun/launch.h"
+#include "tools/msrun/speed_options.h"
 
 namespace msrt {
 
@@ -24,6 +25,7 @@ struct Arguments {
   std::string delegates, accuracy = "default";
   std::vector<std::string> disabled_passes;
   std::string training, loss;  // bench --training: the optimizer; empty: inference
+  SpeedOptions speed;          // of training
   int64_t image = 0;           // of a zoo model; 0: its own size
   int threads = 0;
   int streams = 1;

@@ -171,7 +171,17 @@ Json ToJson(const Arguments& a, const Workload& w, const Measurement& m) {
                      {"gbytes_per_second", s.gbytes_per_second}});
   }
   const double median = Percentile(sorted, 50);
+  Json changes = Json::array(), activations;
+  for (const auto& [name, effect] : w.changes)
+    changes.push_back({{"name", name}, {"effect", effect}});
+  if (w.activations) {
+    activations = {{"kept_bytes", w.activations->kept_bytes},
+                   {"planned_bytes", w.activations->planned_bytes},
+                   {"recomputed", w.activations->recomputed}};
+  }
   return {{"model", a.model},
+          {"changes", changes},
+          {"activations", activations},
           {"build", Json::parse(BuildInfoJson())},
           {"threads", w.model->parallel->threads()},
           {"inputs", inputs},
@@ -218,6 +228,7 @@ void PrintReport(const Arguments& a, const Workload& w, const Measurement& m) {
                 w.session->graph().value(w.session->graph().inputs[i]).name.c_str(),
                 ValueText(w.inputs[i]).c_str());
   }
+  PrintChanges(w.changes);
   const LoadTimes& t = w.model->times;
   std::printf(
       "load       %s = map %.2f + verify %.2f + validate %.2f + passes %.2f + place %.2f + compile "

@@ -103,6 +103,9 @@ struct TrainRun {
   std::unique_ptr<Trainer> trainer;
   bool probabilities = false;
   size_t parameters = 0;  // numbers in all parameters
+  double rate = 0;
+  std::vector<std::pair<std::string, std::string>> changes;  // ListChanges
+  std::optional<ActivationMemory> activations;               // if it is limited
 };
 
 // Ranks that were started with different options or files would compute different steps.
@@ -116,10 +119,26 @@ Status CheckSameRun(const TrainArguments& a, const TrainRun& run, const TrainRan
                                        "give all ranks the same files for --data"));
   MSRT_RETURN_IF_ERROR(ranks.CheckSame("evaluation data", text_of(run.eval.get()),
                                        "give all ranks the same files for --eval"));
-  const std::string options = StrCat(
-      a.batch, " ", a.epochs, " ", a.seed, " ", a.rate, " ", a.schedule, " ", a.normalize_text, " ",
-      a.checkpoint_every, " ", a.early_stop, " ", a.resume, " ", a.has_fixed_sums(ranks.size()));
+  const std::string options =
+      StrCat(a.batch, " ", a.epochs, " ", a.seed, " ", a.rate, " ", a.schedule, " ",
+             a.normalize_text, " ", a.checkpoint_every, " ", a.early_stop, " ", a.resume, " ",
+             a.has_fixed_sums(ranks.size()), " ", a.common.speed.activation_memory, " ",
+             a.common.speed.precision, " ", a.common.speed.boost);
   return ranks.CheckSame("command line", options, "start all ranks with the same options");
+}
+
+// Placement and memory are planned for batches of this size.
+std::vector<std::pair<std::string, Dims>> TypicalDims(const TrainArguments& a, const Graph& model,
+                                                      const DataLoader& data) {
+  std::vector<std::pair<std::string, Dims>> typical;
+  const std::vector<Type> types = data.types();
+  for (size_t i = 0; i < types.size(); ++i) {
+    Dims dims = types[i].dims;
+    dims[0] = a.batch;
+    const bool is_input = i < model.inputs.size();
+    typical.emplace_back(is_input ? model.value(model.inputs[i]).name : "target", dims);
+  }
+  return typical;
 }
 
 Result<TrainRun> PrepareTraining(const TrainArguments& a, const TrainRanks& ranks) {
@@ -139,27 +158,32 @@ Result<TrainRun> PrepareTraining(const TrainArguments& a, const TrainRanks& rank
   for (const std::string& name : run.data->source().class_names())
     StrAppend(&classes, classes.empty() ? "" : "\n", name);
   model.metadata.emplace_back("classes", classes);
-  MSRT_ASSIGN_OR_RETURN(Module training,
-                        MakeTrainingModule(std::move(model), a.spec, run.environment->ops.get()));
+  TrainerOptions options;
+  MSRT_ASSIGN_OR_RETURN(options.compile, CompileOptionsFor(a.common, *run.environment));
+  options.compile.typical = TypicalDims(a, model.main(), *run.data);
+  options.session.communicator = ranks.communicator();
+  options.sums = a.has_fixed_sums(ranks.size()) ? BatchSums::kFixed : BatchSums::kAny;
+  TrainingSpec spec = a.spec;
+  run.rate = a.rate;
+  const TrainingSettings settings{&spec, &options.compile, &run.rate,
+                                  options.sums == BatchSums::kFixed};
+  MSRT_ASSIGN_OR_RETURN(const Boost boost,
+                        ApplySpeedOptions(a.common.speed, run.environment->evaluator, settings));
+  // Each rank keeps what its part of the batch needs.
+  for (auto& [name, dims] : spec.activations.typical) {
+    if (!dims.empty()) dims[0] = std::max<int64_t>(1, dims[0] / ranks.size());
+  }
+  SpecReport report;
+  MSRT_ASSIGN_OR_RETURN(Module training, MakeTrainingModule(std::move(model), spec,
+                                                            run.environment->ops.get(), &report));
+  run.changes = ListChanges(boost, settings, report);
+  if (spec.activations.is_set()) run.activations = report.activations;
   for (const StateSlot& slot : training.states) {
     if (slot.role == StateRole::kParameter)
       run.parameters += static_cast<size_t>(slot.initial.dims.elements());
   }
-  TrainerOptions options;
-  const int64_t updates = a.epochs * run.data->batches_per_epoch() / a.spec.accumulation;
-  MSRT_ASSIGN_OR_RETURN(options.schedule, ParseSchedule(a.schedule, a.rate, updates));
-  MSRT_ASSIGN_OR_RETURN(options.compile, CompileOptionsFor(a.common, *run.environment));
-  options.session.communicator = ranks.communicator();
-  options.sums = a.has_fixed_sums(ranks.size()) ? BatchSums::kFixed : BatchSums::kAny;
-  // Placement is for batches of this size.
-  MSRT_ASSIGN_OR_RETURN(const size_t entry, FindEntry(training, kTrainEntry));
-  const Graph& graph = training.graphs[training.entries[entry]];
-  const std::vector<Type> types = run.data->types();
-  for (size_t i = 0; i < types.size(); ++i) {
-    Dims dims = types[i].dims;
-    dims[0] = a.batch;
-    options.compile.typical.emplace_back(graph.value(graph.inputs[i]).name, dims);
-  }
+  const int64_t updates = a.epochs * run.data->batches_per_epoch() / spec.accumulation;
+  MSRT_ASSIGN_OR_RETURN(options.schedule, ParseSchedule(a.schedule, run.rate, updates));
   MSRT_ASSIGN_OR_RETURN(run.trainer,
                         Trainer::Create(run.environment, std::move(training), options));
   return run;
@@ -176,9 +200,11 @@ std::vector<std::pair<std::string, std::string>> FactsOf(const TrainArguments& a
       {"samples", StrCat(run.data->sample_dims())},
       {"batch", StrCat(a.batch)},
       {"optimizer", std::string(OptimizerName(a.spec.optimizer.kind))},
-      {"learning rate", StrCat(a.rate, ", ", a.schedule)},
+      {"learning rate", StrCat(run.rate, ", ", a.schedule)},
+      {"boost", a.common.speed.boost},
       {"seed", StrCat(a.seed)},
       {"steps", StrCat(run.trainer->steps())}};
+  for (const auto& change : run.changes) facts.push_back(change);
   if (run.eval != nullptr)
     facts.emplace_back("evaluation", StrCat(a.eval, ": ", run.eval->samples(), " samples"));
   if (outcome.evaluation.has_value())
@@ -219,6 +245,15 @@ nlohmann::json ResultJson(const TrainArguments& a, const TrainRun& run,
   double seconds = 0;
   for (const EpochRow& row : outcome.rows) seconds += row.seconds;
   json["seconds"] = seconds;
+  json["boost"] = a.common.speed.boost;
+  json["changes"] = nlohmann::json::array();
+  for (const auto& [name, effect] : run.changes)
+    json["changes"].push_back({{"name", name}, {"effect", effect}});
+  if (run.activations) {
+    json["activations"] = {{"kept_bytes", run.activations->kept_bytes},
+                           {"planned_bytes", run.activations->planned_bytes},
+                           {"recomputed", run.activations->recomputed}};
+  }
   std::vector<std::string> skipped = run.data->SkippedSamples();
   if (run.eval != nullptr) {
     for (std::string& name : run.eval->SkippedSamples()) skipped.push_back(std::move(name));
@@ -262,6 +297,7 @@ void PrintStart(const TrainArguments& a, const TrainRun& run, const TrainRanks& 
                   .c_str());
   if (run.eval != nullptr)
     std::printf("evaluation %lld samples\n", static_cast<long long>(run.eval->samples()));
+  PrintChanges(run.changes);
   if (ranks.size() > 1)
     std::printf("ranks      %d, sums %s, communication by %s\n", ranks.size(),
                 a.has_fixed_sums(ranks.size()) ? "fixed" : "in any order",

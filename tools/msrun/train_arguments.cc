@@ -112,6 +112,7 @@ void AddRunOptions(CLI::App* app, TrainArguments* a) {
          "sums over a batch: fixed (the default with several ranks): the same bits for any "
          "number of ranks, up to 8, and threads, by --accuracy exact; any: in any order")
       ->check(CLI::IsMember({"fixed", "any"}));
+  AddSpeedOptions(app, &a->common.speed, nullptr);
   app->add_option("--plugin", a->common.plugins,
                   "PATH[:OPTIONS]: a shared library with delegates, kernels and ops")
       ->take_all();
@@ -162,6 +163,7 @@ Status ReadTexts(const TrainTexts& t, TrainArguments* a) {
   if (a->sums == "fixed" && a->common.accuracy == "fast")
     return InvalidArgument("--sums fixed needs --accuracy exact, which it sets; leave out ",
                            "--accuracy fast, or use --sums any");
+  MSRT_RETURN_IF_ERROR(CheckSpeedOptions(a->common.speed));
   // The steps are known when the data is open; everything else is checked now.
   return ParseSchedule(a->schedule, a->rate, int64_t{1} << 40).status();
 }

@@ -1,15 +1,14 @@
 #include "tools/msrun/training_workload.h"
 
-#include "core/train/training_module.h"
 #include "tools/msrun/value_files.h"
 
 namespace msrt {
 
-Result<Module> TrainingFormOf(const Arguments& a, Module model) {
+Result<TrainingSpec> TrainingSpecOf(const Arguments& a) {
   TrainingSpec spec;
   MSRT_ASSIGN_OR_RETURN(spec.optimizer, ParseOptimizer(a.training));
   spec.loss.kind = a.loss == "mse" ? LossKind::kMeanSquares : LossKind::kCrossEntropy;
-  return MakeTrainingModule(std::move(model), spec);
+  return spec;
 }
 
 Result<RunValue> RandomTrainingValue(const Graph& graph, ValueId input, const Dims& dims,

@@ -6,13 +6,14 @@
 
 #include "core/graph/graph.h"
 #include "core/run/value.h"
+#include "core/train/training_spec.h"
 #include "tools/msrun/arguments.h"
 
 namespace msrt {
 
-// Returns the training form of the model. The loss is cross-entropy over classes, or mean squares
-// if --loss says so.
-Result<Module> TrainingFormOf(const Arguments& arguments, Module model);
+// Returns how the model is trained. The loss is cross-entropy over classes, or mean squares if
+// --loss says so.
+Result<TrainingSpec> TrainingSpecOf(const Arguments& arguments);
 
 // Returns a random value for an input of the training entry. Targets are classes that the model
 // has; the learning rate is so small that the parameters hardly move.

@@ -133,14 +133,37 @@ Result<CompileOptions> CompileOptionsFor(const Arguments& a, const Environment& 
 
 namespace {
 
-// The model, or its training form.
-Result<Module> ModuleFor(const Arguments& a, Io* io) {
+Result<Module> ModelFor(const Arguments& a, Io* io) {
   zoo::Options options;
   options.image = a.image;
-  Result<Module> model =
-      IsZooName(a.model) ? BuildFromZoo(a.model, options) : ReadModel(io, a.model);
+  return IsZooName(a.model) ? BuildFromZoo(a.model, options) : ReadModel(io, a.model);
+}
+
+// The model, or a training form of it with the same inputs as the one that runs.
+Result<Module> ModuleWithInputs(const Arguments& a, Io* io) {
+  Result<Module> model = ModelFor(a, io);
   if (!model.ok() || a.training.empty()) return model;
-  return TrainingFormOf(a, *std::move(model));
+  MSRT_ASSIGN_OR_RETURN(const TrainingSpec spec, TrainingSpecOf(a));
+  return MakeTrainingModule(*std::move(model), spec);
+}
+
+// The training form of the model, for the typical dims in `compile`.
+Result<Module> TrainingFormFor(const Arguments& a, const Environment& env, CompileOptions* compile,
+                               Workload* w) {
+  MSRT_ASSIGN_OR_RETURN(Module model, ModelFor(a, env.io));
+  MSRT_ASSIGN_OR_RETURN(TrainingSpec spec, TrainingSpecOf(a));
+  double rate = 0;  // an input of the step
+  const TrainingSettings settings{&spec, compile, &rate};
+  MSRT_ASSIGN_OR_RETURN(const Boost boost, ApplySpeedOptions(a.speed, env.evaluator, settings));
+  // Only single steps are measured, so that what changes a whole run has no place here.
+  spec.freezing_stages = 0;
+  spec.accumulation = 1;
+  SpecReport report;
+  MSRT_ASSIGN_OR_RETURN(Module module,
+                        MakeTrainingModule(std::move(model), spec, env.ops.get(), &report));
+  w->changes = ListChanges(boost, settings, report);
+  if (spec.activations.is_set()) w->activations = report.activations;
+  return module;
 }
 
 }  // namespace
@@ -155,7 +178,7 @@ Result<Workload> Prepare(const Arguments& a) {
   // is read twice.
   std::vector<Dims> sizes;
   {
-    MSRT_ASSIGN_OR_RETURN(const Module module, ModuleFor(a, env->io));
+    MSRT_ASSIGN_OR_RETURN(const Module module, ModuleWithInputs(a, env->io));
     MSRT_RETURN_IF_ERROR(CheckForModel(a, files, module.main()));
     MSRT_ASSIGN_OR_RETURN(sizes, SizesOf(a, files, module));
     for (size_t i = 0; i < sizes.size(); ++i) {
@@ -165,12 +188,15 @@ Result<Workload> Prepare(const Arguments& a) {
   }
   const StopWatch watch;
   int64_t classes = 0;
-  if (a.training.empty() && a.image == 0) {
-    MSRT_ASSIGN_OR_RETURN(w.model, CompileNamed(env, a.model, options));
-  } else {
-    MSRT_ASSIGN_OR_RETURN(Module module, ModuleFor(a, env->io));
-    if (!a.training.empty()) classes = std::max<int64_t>(1, OutputClasses(module));
+  if (!a.training.empty()) {
+    MSRT_ASSIGN_OR_RETURN(Module module, TrainingFormFor(a, *env, &options, &w));
+    classes = std::max<int64_t>(1, OutputClasses(module));
     MSRT_ASSIGN_OR_RETURN(w.model, CompileModule(env, std::move(module), options));
+  } else if (a.image != 0) {
+    MSRT_ASSIGN_OR_RETURN(Module module, ModelFor(a, env->io));
+    MSRT_ASSIGN_OR_RETURN(w.model, CompileModule(env, std::move(module), options));
+  } else {
+    MSRT_ASSIGN_OR_RETURN(w.model, CompileNamed(env, a.model, options));
   }
   MSRT_ASSIGN_OR_RETURN(w.session, Session::Create(w.model, 0, {.memory_cap_bytes = a.memory_cap}));
   w.load_millis = watch.Millis();

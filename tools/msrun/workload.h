@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ struct Workload {
   std::unique_ptr<Session> session;
   std::vector<RunValue> inputs;
   double load_millis = 0;  // from opening the file until the session is ready
+  // Of a training step: what it changes from the plain computation, and its activations if they are
+  // limited.
+  std::vector<std::pair<std::string, std::string>> changes = {};
+  std::optional<ActivationMemory> activations = {};
 };
 
 // Creates an environment with the built-in delegates and those of the plugins, the threads, and a

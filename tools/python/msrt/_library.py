@@ -111,6 +111,8 @@ class ImageConfig(ctypes.Structure):
 
 LOSSES = ("cross_entropy", "mean_squares", "mean_absolute", "huber", "binary_cross_entropy", "binary_cross_entropy_with_logits",
           "kullback_leibler", "dice")  # by number
+PRECISIONS = ("f32", "mixed")  # by number
+BOOSTS = ("O1", "off", "O2", "O3")  # by number
 ReadBatchFn = ctypes.CFUNCTYPE(c_int32, c_void_p, c_int64, c_int64, POINTER(c_void_p), POINTER(c_void_p))
 
 
@@ -136,7 +138,7 @@ class TrainerConfig(ctypes.Structure):
         ("clip_value", c_double), ("clip_norm", c_double), ("accumulation", c_int64), ("frozen", c_char_p),
         ("groups", POINTER(ParameterGroup)), ("group_count", c_size_t), ("average_decay", c_double), ("learning_rate", c_double),
         ("schedule", c_char_p), ("total_steps", c_int64), ("safe_steps", c_int32), ("reserved", c_int32), ("memory_cap_bytes", c_size_t),
-        ("model_config", POINTER(ModelConfig)),
+        ("model_config", POINTER(ModelConfig)), ("activation_memory", c_char_p), ("precision", c_int32), ("boost", c_int32),
     ]
 
 

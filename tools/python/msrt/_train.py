@@ -173,6 +173,12 @@ class Trainer:
     average_decay: of a moving average of the parameters, which predictions, evaluations and exports use; 0: none.
     safe_steps: a step that fails leaves everything as it was, and the error of a loss that is not finite names the first such value. Costs
         a copy of all state for each step.
+    activation_memory: limit of what a step keeps of the forward pass for gradients, "2GiB" or "40%" of what it keeps otherwise; the rest
+        is computed again. It is planned for `shapes`.
+    precision: "mixed": products of bf16 operands where the processor has such instructions, and bf16 storage of what gradients need.
+    boost: "off" (each node as the model has it, for debugging), "O1", "O2" (mixed precision) or "O3" (also what may change convergence);
+        `info["changes"]` lists the changes.
+    shapes: the dims of inputs in a typical batch, by name, where the model has open ones.
     delegate, accuracy, threads, runtime: as in `msrt.load`.
 
     A trainer belongs to one thread at a time, except for `cancel`.
@@ -184,17 +190,25 @@ class Trainer:
                  huber_delta: float = 1.0, weight_decay: float = 0.0, decay_vectors: bool = False, frozen: Optional[Names] = None,
                  groups: Sequence[Tuple[str, float, Optional[float]]] = (), clip_norm: float = 0.0, clip_value: float = 0.0,
                  accumulation: int = 1, loss_scale: Union[float, Literal["dynamic"]] = 1.0, average_decay: float = 0.0,
-                 safe_steps: bool = False, delegate: Optional[Names] = None, accuracy: Literal["default", "exact", "fast"] = "default",
+                 safe_steps: bool = False, activation_memory: Optional[str] = None, precision: Literal["f32", "mixed"] = "f32",
+                 boost: Literal["off", "O1", "O2", "O3"] = "O1", shapes: Optional[Mapping[str, Sequence[int]]] = None, delegate: Optional[Names] = None, accuracy: Literal["default", "exact", "fast"] = "default",
                  threads: Optional[int] = None, runtime: Optional[Runtime] = None) -> None:
         if loss not in c.LOSSES:
             raise InvalidArgumentError(f"loss is {loss!r}, must be one of {', '.join(c.LOSSES)}")
         if accuracy not in c.ACCURACIES:
             raise InvalidArgumentError(f"accuracy is {accuracy!r}, must be 'default', 'exact' or 'fast'")
+        for name, value, known in (("precision", precision, c.PRECISIONS), ("boost", boost, c.BOOSTS)):
+            if value not in known:
+                raise InvalidArgumentError(f"{name} is {value!r}, must be one of {', '.join(known)}")
         if runtime is not None and threads is not None:
             raise InvalidArgumentError("threads and runtime are both given; the runtime has its threads already: leave threads out")
         self._runtime = runtime or (shared_runtime() if threads is None else Runtime(threads))
         model_config = c.ModelConfig(struct_size=ctypes.sizeof(c.ModelConfig), delegates=_joined(delegate, "delegate"),
                                      accuracy=c.ACCURACIES.index(accuracy))
+        named = (c.NamedDims * len(shapes or {}))()
+        for entry, (name, dims) in zip(named, (shapes or {}).items()):
+            entry.name, entry.rank, entry.dims = c.encode(name, "shapes"), len(dims), c.dims_of(dims)
+        model_config.typical, model_config.typical_count = named, len(named)
         dynamic = loss_scale == "dynamic"
         config = c.TrainerConfig(
             struct_size=ctypes.sizeof(c.TrainerConfig), loss=c.LOSSES.index(loss), output=output,
@@ -204,7 +218,8 @@ class Trainer:
             dynamic_loss_scale=int(dynamic), loss_scale=0 if dynamic else loss_scale, clip_value=clip_value, clip_norm=clip_norm,
             accumulation=accumulation, frozen=_joined(frozen, "frozen"), average_decay=average_decay, learning_rate=learning_rate,
             schedule=c.encode(schedule, "schedule"), total_steps=total_steps, safe_steps=int(safe_steps),
-            model_config=ctypes.pointer(model_config))
+            model_config=ctypes.pointer(model_config), precision=c.PRECISIONS.index(precision), boost=c.BOOSTS.index(boost),
+            activation_memory=None if activation_memory is None else c.encode(activation_memory, "activation_memory"))
         if class_weights is not None:
             config.class_weights, config.class_weight_count = (c_double * len(class_weights))(*class_weights), len(class_weights)
         rows = (c.ParameterGroup * len(groups))()
